@@ -1,0 +1,152 @@
+//! Which host process an execution belongs to, so that what a dead one left can be told apart from
+//! what a living one still needs.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The identity of a host process: its pid, its start time, and the PID namespace in which that
+/// pid means something. Displays as one word of digits and hyphens, for cookies and labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Owner {
+    pid: u32,
+    /// In clock ticks since boot; 0 where the system does not say.
+    start: u64,
+    /// The inode of the PID namespace; 0 where the system has none.
+    namespace: u64,
+}
+
+/// Whether an [`Owner`] still lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnerState {
+    /// It lives.
+    Alive,
+    /// It is provably dead: no process has its pid, or a later one has.
+    Dead,
+    /// It belongs to another PID namespace, or the system does not say. Leave its things alone.
+    Unknown,
+}
+
+impl Owner {
+    /// This process.
+    pub fn current() -> Self {
+        let pid = std::process::id();
+        Self {
+            pid,
+            start: sys::start_time(pid).unwrap_or(0),
+            namespace: sys::pid_namespace().unwrap_or(0),
+        }
+    }
+
+    /// The pid of the owner, in its own namespace.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether the owner still lives, as seen from this process.
+    pub fn state(&self) -> OwnerState {
+        if self.start == 0 || self.namespace == 0 || sys::pid_namespace() != Some(self.namespace) {
+            return OwnerState::Unknown;
+        }
+        match sys::start_time(self.pid) {
+            Some(start) if start == self.start => OwnerState::Alive,
+            _ => OwnerState::Dead,
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", self.pid, self.start, self.namespace)
+    }
+}
+
+/// The text is no owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an owner: expected PID-START-NAMESPACE")]
+pub struct ParseOwnerError;
+
+impl FromStr for Owner {
+    type Err = ParseOwnerError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut parts = text.split('-');
+        let mut next = || parts.next().and_then(|part| part.parse().ok());
+        let (Some(pid), Some(start), Some(namespace)) = (next(), next(), next()) else {
+            return Err(ParseOwnerError);
+        };
+        if parts.next().is_some() {
+            return Err(ParseOwnerError);
+        }
+        Ok(Self {
+            pid: u32::try_from(pid).map_err(|_| ParseOwnerError)?,
+            start,
+            namespace,
+        })
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod sys {
+    use std::os::unix::fs::MetadataExt;
+
+    /// Field 22 of `/proc/PID/stat`. A zombie counts as gone: nothing can be asked of it any more.
+    pub(super) fn start_time(pid: u32) -> Option<u64> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in parentheses may hold anything, spaces and parentheses included.
+        let (_, fields) = stat.rsplit_once(") ")?;
+        let mut fields = fields.split(' ');
+        if matches!(fields.next()?, "Z" | "X") {
+            return None;
+        }
+        fields.nth(18)?.parse().ok()
+    }
+
+    pub(super) fn pid_namespace() -> Option<u64> {
+        Some(std::fs::metadata("/proc/self/ns/pid").ok()?.ino())
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod sys {
+    pub(super) fn start_time(_pid: u32) -> Option<u64> {
+        None
+    }
+
+    pub(super) fn pid_namespace() -> Option<u64> {
+        None
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_lives_and_round_trips() {
+        let owner = Owner::current();
+        assert_eq!(owner.state(), OwnerState::Alive);
+        assert_eq!(owner.to_string().parse(), Ok(owner));
+    }
+
+    #[test]
+    fn a_recycled_pid_is_dead_and_a_foreign_namespace_unknown() {
+        let owner = Owner::current();
+        let recycled = Owner {
+            start: owner.start + 1,
+            ..owner
+        };
+        assert_eq!(recycled.state(), OwnerState::Dead);
+        let foreign = Owner {
+            namespace: 1,
+            ..owner
+        };
+        assert_eq!(foreign.state(), OwnerState::Unknown);
+    }
+
+    #[test]
+    fn other_text_is_no_owner() {
+        for text in ["", "1", "1-2", "1-2-3-4", "a-b-c", "99999999999-1-1"] {
+            assert_eq!(text.parse::<Owner>(), Err(ParseOwnerError), "{text}");
+        }
+    }
+}
