@@ -1,0 +1,43 @@
+//! Whether local commands can be run.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use prx_runtime_core::Probe;
+
+use crate::command;
+use crate::shell::Shell;
+
+/// A probe answers within 2 s; this leaves room for a busy machine.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// Runs the shell on an empty line.
+pub(crate) async fn probe(shell: &Shell) -> Probe {
+    let shown = shell.path().display();
+    let mut command = command::new(shell.path());
+    command
+        .args(shell.args("exit 0"))
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            return Probe::unavailable(format!("the shell `{shown}` cannot be run: {error}"));
+        }
+    };
+    match tokio::time::timeout(PATIENCE, child.wait()).await {
+        Ok(Ok(status)) if status.success() => Probe::available(format!("shell {shown}")),
+        Ok(Ok(status)) => Probe::unavailable(format!(
+            "the shell `{shown}` fails on an empty line: {status}"
+        )),
+        Ok(Err(error)) => {
+            Probe::unavailable(format!("the shell `{shown}` cannot be waited for: {error}"))
+        }
+        Err(_) => Probe::unavailable(format!(
+            "the shell `{shown}` does not answer within {PATIENCE:?}"
+        )),
+    }
+}

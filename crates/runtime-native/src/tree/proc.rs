@@ -1,0 +1,165 @@
+//! What `/proc` says of processes, and signals that cannot hit a recycled pid.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::Read;
+
+use prx_runtime_core::EXECUTION_ID_VARIABLE;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// The process is on its way out (`PF_EXITING`): it runs no code of its own any more.
+const EXITING: u64 = 0x4;
+
+/// One line of the process table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Process {
+    pub(super) pid: i32,
+    pub(super) parent: i32,
+    pub(super) group: i32,
+    /// Clock ticks since boot. With the pid, it names a process for good.
+    pub(super) start: u64,
+    /// Neither a zombie nor exiting.
+    pub(super) alive: bool,
+}
+
+impl Process {
+    /// What the table says of `pid` now.
+    pub(super) fn read(pid: i32) -> Option<Self> {
+        let mut stat = [0; 1024];
+        let read = fs::File::open(format!("/proc/{pid}/stat"))
+            .ok()?
+            .read(&mut stat)
+            .ok()?;
+        Self::parse(pid, &stat[..read])
+    }
+
+    fn parse(pid: i32, stat: &[u8]) -> Option<Self> {
+        // The name stands in parentheses and may hold anything, parentheses included.
+        let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+        let fields = std::str::from_utf8(stat.get(name_end + 2..)?).ok()?;
+        let fields: Vec<&str> = fields.split_ascii_whitespace().take(20).collect();
+        let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        let state = *fields.first()?;
+        Some(Self {
+            pid,
+            parent: i32::try_from(number(1)?).ok()?,
+            group: i32::try_from(number(2)?).ok()?,
+            start: number(19)?,
+            alive: !matches!(state, "Z" | "X" | "x") && number(6)? & EXITING == 0,
+        })
+    }
+
+    /// The value of the cookie variable, where the process carries one and we may look.
+    pub(super) fn cookie(&self) -> Option<String> {
+        let environ = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
+        let value = environ.split(|byte| *byte == 0).find_map(|entry| {
+            entry
+                .strip_prefix(EXECUTION_ID_VARIABLE.as_bytes())?
+                .strip_prefix(b"=")
+        })?;
+        String::from_utf8(value.to_vec()).ok()
+    }
+
+    /// Signals this very process, or nothing if it has gone.
+    pub(super) fn signal(&self, signal: Signal) {
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return;
+        };
+        let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else {
+            return;
+        };
+        // The descriptor holds on to whatever has the pid now; only then is it compared.
+        if Self::read(self.pid).is_some_and(|now| now.start == self.start) {
+            // Gone in between, or not ours to signal: either way there is nothing to be done.
+            let _ = pidfd_send_signal(descriptor, signal);
+        }
+    }
+}
+
+/// The process table, without this process and its ancestors.
+pub(super) fn others() -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let mut processes: Vec<Process> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(Process::read)
+        .collect();
+    let mut own = std::process::id().cast_signed();
+    while let Some(index) = processes.iter().position(|process| process.pid == own) {
+        own = processes.swap_remove(index).parent;
+    }
+    processes
+}
+
+/// Extends `roots` by everything in `processes` that descends from one of them.
+pub(super) fn with_descendants(roots: &mut HashSet<i32>, processes: &[Process]) {
+    loop {
+        let before = roots.len();
+        for process in processes {
+            if roots.contains(&process.parent) {
+                roots.insert(process.pid);
+            }
+        }
+        if roots.len() == before {
+            return;
+        }
+    }
+}
+
+/// The pid that was given out last in our namespace.
+pub(super) fn last_pid() -> Option<i32> {
+    let mut text = [0; 128];
+    let read = fs::File::open("/proc/loadavg").ok()?.read(&mut text).ok()?;
+    std::str::from_utf8(&text[..read])
+        .ok()?
+        .split_ascii_whitespace()
+        .nth(4)?
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_names_are_parsed() {
+        let line = b"42 (a) Z 1 (b)) S 7 5 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 777 9 9\n";
+        let process = Process::parse(42, line).unwrap();
+        assert_eq!((process.parent, process.group, process.start), (7, 5, 777));
+        assert!(process.alive);
+    }
+
+    #[test]
+    fn zombies_and_exiting_processes_are_not_alive() {
+        for line in [
+            &b"1 (x) Z 7 5 5 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 777"[..],
+            b"1 (x) R 7 5 5 0 -1 4 1 2 3 4 5 6 7 8 20 0 1 0 777",
+        ] {
+            assert!(!Process::parse(1, line).unwrap().alive);
+        }
+    }
+
+    #[test]
+    fn this_process_and_its_parents_are_never_listed() {
+        let own = std::process::id().cast_signed();
+        let parent = Process::read(own).unwrap().parent;
+        assert!(
+            others()
+                .iter()
+                .all(|process| process.pid != own && process.pid != parent)
+        );
+    }
+
+    #[test]
+    fn a_process_that_has_another_start_is_not_signalled() {
+        let own = Process::read(std::process::id().cast_signed()).unwrap();
+        let recycled = Process {
+            start: own.start + 1,
+            ..own
+        };
+        // Would end this test run if it were delivered.
+        recycled.signal(Signal::KILL);
+    }
+}
