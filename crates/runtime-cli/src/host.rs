@@ -1,0 +1,18 @@
+//! What this process does for itself before it runs anything.
+
+/// Closes to commands what a bare process leaves open of its host, and takes back signal
+/// dispositions that a parent may have left us and that would lose exit codes.
+pub(crate) fn prepare() {
+    #[cfg(unix)]
+    {
+        // SAFETY: the default disposition has no handler that could be unsound, and no other
+        // thread runs yet.
+        unsafe {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
+    }
+    #[cfg(feature = "native")]
+    if let Err(error) = prx_runtime::harden_host() {
+        tracing::warn!(%error, "commands of the same user can read this process's environment");
+    }
+}

@@ -1,0 +1,144 @@
+//! `run`
+
+use std::future::Future;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use prx_runtime::{
+    Error, ErrorKind, ExecutionControl, ExecutionOutput, ExecutionRequest, Result, Stdin,
+    create_runtime,
+};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::args::{Global, RunArgs};
+use crate::exit::{self, Code};
+use crate::signals::Signals;
+use crate::{config, failure, run_json};
+
+/// How much is read from the command at once, in bytes.
+const CHUNK: usize = 64 * 1024;
+
+pub(crate) async fn run(global: &Global, args: RunArgs) -> Result<Code> {
+    let config = config::load(global)?;
+    let grace = Duration::from_millis(config.runtime.kill_grace_ms);
+    let default_timeout = Duration::from_secs(config.runtime.default_timeout_secs);
+    let mut signals = Signals::listen().map_err(|error| failure::io("cannot start", &error))?;
+    let json = args.json;
+    let started = async {
+        let runtime = create_runtime(&config).await?;
+        runtime.spawn(request(args, default_timeout)).await
+    };
+    // Pulling an image may take long, and is given up with us.
+    let mut execution = tokio::select! {
+        execution = started => execution?,
+        signal = signals.next() => return Ok(Code::of_signal(signal)),
+    };
+    let control = execution.control();
+    if json {
+        let (output, signal) = until_signal(execution.wait(), &mut signals, &control, grace).await;
+        let output = output?;
+        failure::print(&run_json::render(&output)?)?;
+        return Ok(code(&output, signal));
+    }
+    let stdout = forward(execution.stdout.take(), io::stdout());
+    let stderr = forward(execution.stderr.take(), io::stderr());
+    let all = async {
+        let streams = async {
+            let unread = tokio::try_join!(stdout, stderr).err();
+            if unread.is_some() {
+                control.kill();
+            }
+            unread
+        };
+        tokio::join!(execution.wait(), streams)
+    };
+    let ((output, unread), signal) = until_signal(all, &mut signals, &control, grace).await;
+    let output = output?;
+    warn_of_refused(&output.refused_env);
+    match unread {
+        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit::BROKEN_PIPE),
+        Some(error) => Err(failure::io("cannot pass on the command's output", &error)),
+        None => Ok(code(&output, signal)),
+    }
+}
+
+fn request(args: RunArgs, default_timeout: Duration) -> ExecutionRequest {
+    let mut words = args.command.into_iter();
+    let first = words.next().unwrap_or_default();
+    // As the published `execute`: alone it is a line, with arguments a program.
+    let mut request = if words.len() == 0 {
+        ExecutionRequest::shell(first)
+    } else {
+        ExecutionRequest::program(first).args(words)
+    };
+    request = request
+        .envs(args.env)
+        .timeout(args.timeout.unwrap_or(default_timeout));
+    if let Some(directory) = args.workdir {
+        request = request.working_dir(directory);
+    }
+    if let Some(tool) = args.tool {
+        request = request.tool(tool);
+    }
+    if args.stdin {
+        request = request.stdin(Stdin::Reader(Box::new(tokio::io::stdin())));
+    }
+    request
+}
+
+/// Waits for `future`, and ends the execution on a signal: with a grace on the first, at once on
+/// the next. Returns the first signal's number too.
+async fn until_signal<T>(
+    future: impl Future<Output = T>,
+    signals: &mut Signals,
+    control: &ExecutionControl,
+    grace: Duration,
+) -> (T, Option<u8>) {
+    let mut future = std::pin::pin!(future);
+    let mut first = None;
+    loop {
+        tokio::select! {
+            result = &mut future => return (result, first),
+            signal = signals.next() => {
+                control.terminate(if first.is_none() { grace } else { Duration::ZERO });
+                first.get_or_insert(signal);
+            }
+        }
+    }
+}
+
+/// Passes a stream on as it comes. Written without buffering, so that a prompt without a newline
+/// is seen; blocking, since there is nothing to do for us while our reader is slow.
+async fn forward(stream: Option<impl AsyncRead + Unpin>, mut target: impl Write) -> io::Result<()> {
+    let Some(mut stream) = stream else {
+        return Ok(());
+    };
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match stream.read(&mut chunk).await? {
+            0 => return Ok(()),
+            read => {
+                target.write_all(&chunk[..read])?;
+                target.flush()?;
+            }
+        }
+    }
+}
+
+fn code(output: &ExecutionOutput, signal: Option<u8>) -> Code {
+    match signal {
+        Some(signal) => Code::of_signal(signal),
+        None => Code::of_command(output.exit_code),
+    }
+}
+
+fn warn_of_refused(names: &[String]) {
+    if !names.is_empty() {
+        let error = Error::new(
+            ErrorKind::Refused,
+            format!("not passed on to the command: {}", names.join(", ")),
+        )
+        .with_hint("only what runtime.env_whitelist has is passed on");
+        let _ = writeln!(io::stderr(), "prx-runtime: warning: {error}");
+    }
+}

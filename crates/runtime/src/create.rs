@@ -1,0 +1,76 @@
+//! The factory.
+
+use std::sync::Arc;
+
+use prx_runtime_core::config::{Config, MinimumIsolation};
+use prx_runtime_core::{Error, ErrorKind, IsolationLevel, Result, RuntimeAdapter};
+
+use crate::auto;
+use crate::backends::{BACKENDS, Backend, compiled_names};
+
+/// Makes the adapter that `config` asks for and checks that it can be used: that it is compiled
+/// in, that what it needs is there and answers, and that it isolates as much as
+/// `runtime.minimum_isolation` demands.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidConfig`] for a configuration that cannot be right, such as an unknown
+/// backend; [`ErrorKind::Unavailable`] for a backend that is not compiled in or does not work
+/// here; [`ErrorKind::Refused`] where the isolation would be too weak. Each says what would help.
+pub async fn create_runtime(config: &Config) -> Result<Arc<dyn RuntimeAdapter>> {
+    config.validate()?;
+    match config.runtime.backend.as_str() {
+        "auto" => auto::create(config).await,
+        name => create(find(name)?, config).await,
+    }
+}
+
+fn find(name: &str) -> Result<&'static Backend> {
+    BACKENDS
+        .iter()
+        .find(|backend| backend.name == name)
+        .ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidConfig,
+                format!("there is no backend `{name}` (runtime.backend)"),
+            )
+            .with_hint(format!("this build has: {}", compiled_names()))
+        })
+}
+
+/// Makes one named backend.
+pub(crate) async fn create(backend: &Backend, config: &Config) -> Result<Arc<dyn RuntimeAdapter>> {
+    let Some(create) = backend.create else {
+        return Err(Error::new(
+            ErrorKind::Unavailable,
+            format!("the backend `{}` is not compiled in", backend.name),
+        )
+        .with_hint(format!(
+            "build with `--features {}`; this build has: {}",
+            backend.feature,
+            compiled_names()
+        )));
+    };
+    let minimum = minimum(config);
+    if backend.isolation < minimum {
+        return Err(Error::new(
+            ErrorKind::Refused,
+            format!(
+                "the backend `{}` isolates by `{}`, and runtime.minimum_isolation is `{minimum}`",
+                backend.name, backend.isolation
+            ),
+        )
+        .with_hint("choose a backend that isolates more, or lower the minimum"));
+    }
+    let runtime = create(config).await?;
+    runtime.probe().await.require(backend.name)?;
+    Ok(runtime)
+}
+
+fn minimum(config: &Config) -> IsolationLevel {
+    match config.runtime.minimum_isolation {
+        MinimumIsolation::Sandbox => IsolationLevel::Sandbox,
+        MinimumIsolation::Container => IsolationLevel::Container,
+        _ => IsolationLevel::None,
+    }
+}
