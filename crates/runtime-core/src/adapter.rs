@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use crate::request::{Stdin, quote};
 use crate::{
-    Error, ErrorKind, Execution, ExecutionOutput, ExecutionRequest, Invocation, Probe, Result,
+    Description, Error, ErrorKind, Execution, ExecutionOutput, ExecutionRequest, Invocation, Probe,
+    Result,
 };
 
 /// What `run` waits for where neither the request nor a configuration says, in adapters that only
@@ -97,6 +98,20 @@ pub trait RuntimeAdapter: Send + Sync {
         Err(Error::new(
             ErrorKind::Unsupported,
             format!("the adapter `{}` has no live executions", self.name()),
+        ))
+    }
+
+    /// Says what [`run`](Self::run) would do, and does nothing.
+    ///
+    /// # Errors
+    ///
+    /// What can be known to fail without trying; [`ErrorKind::Unsupported`] where the adapter does
+    /// not say what it does.
+    fn describe(&self, request: &ExecutionRequest) -> Result<Description> {
+        let _ = request;
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            format!("the adapter `{}` does not say what it does", self.name()),
         ))
     }
 

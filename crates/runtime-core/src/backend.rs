@@ -4,6 +4,7 @@
 //! A backend has no deadline, no grace and no capture of its own: it pushes output into the
 //! [`Stdio`] it was given, and does as it is told.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +50,14 @@ pub trait Backend: Send + Sync {
         None
     }
 
+    /// What it would do for `plan`, without doing any of it.
+    ///
+    /// # Errors
+    ///
+    /// What can be known to fail without trying: a program that is not there, a directory that may
+    /// not be mounted.
+    fn describe(&self, plan: &Plan) -> Result<Details>;
+
     /// Does real work to find out whether the backend can be used. Answers within 2 s.
     async fn probe(&self) -> Probe;
 
@@ -62,6 +71,17 @@ pub trait Backend: Send + Sync {
     ///
     /// The command did not run, and nothing of it is left.
     async fn start(&self, plan: Plan, stdio: Stdio) -> Result<Box<dyn Running>>;
+}
+
+/// What a backend would do for a plan.
+#[derive(Debug, Clone)]
+pub struct Details {
+    /// What it would start, word by word.
+    pub argv: Vec<String>,
+    /// The isolation that would hold.
+    pub isolation: Arc<Isolation>,
+    /// What else it would do, by name.
+    pub more: BTreeMap<&'static str, String>,
 }
 
 /// A command that runs. Dropping it ends everything that the command started and releases

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::{Error, ErrorKind, Result, is_loader_variable, is_secret_shaped};
 
 /// The variable that marks every process of a local execution, so that strays can be found. It is
@@ -102,7 +104,7 @@ impl EnvironmentRules {
             if self.host_may_give(name)
                 && let Some(value) = host(name)
             {
-                variables.insert(name.clone(), value);
+                variables.insert(name.clone(), (Source::Host, value));
             }
         }
         let mut refused = BTreeSet::new();
@@ -110,13 +112,13 @@ impl EnvironmentRules {
             check_name(name).map_err(request_error)?;
             check_value(name, value).map_err(request_error)?;
             if self.whitelist.contains(name) && !self.literal.contains_key(name) {
-                variables.insert(name.clone(), value.into());
+                variables.insert(name.clone(), (Source::Call, value.into()));
             } else if self.literal.get(name) != Some(value) {
                 refused.insert(name.clone());
             }
         }
         for (name, value) in &self.literal {
-            variables.insert(name.clone(), value.into());
+            variables.insert(name.clone(), (Source::Operator, value.into()));
         }
         Ok(Environment {
             variables,
@@ -184,11 +186,24 @@ fn request_error(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidRequest, message)
 }
 
+/// Where the value of a variable comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Source {
+    /// The environment of the host, through the whitelist.
+    Host,
+    /// The call, through the whitelist.
+    Call,
+    /// The operator's own `env` of the backend.
+    Operator,
+}
+
 /// The environment of one command. Only [`EnvironmentRules::build`] makes one, so whatever holds
 /// an `Environment` holds one that keeps the rules. `Debug` shows names and no values.
 #[derive(Clone)]
 pub struct Environment {
-    variables: BTreeMap<String, OsString>,
+    variables: BTreeMap<String, (Source, OsString)>,
     refused: Vec<String>,
 }
 
@@ -197,12 +212,19 @@ impl Environment {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &OsStr)> {
         self.variables
             .iter()
-            .map(|(name, value)| (name.as_str(), value.as_os_str()))
+            .map(|(name, (_, value))| (name.as_str(), value.as_os_str()))
     }
 
     /// The value of a variable.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
-        self.variables.get(name).map(OsString::as_os_str)
+        self.variables.get(name).map(|(_, value)| value.as_os_str())
+    }
+
+    /// The names of the variables, sorted, and where each value comes from.
+    pub fn sources(&self) -> impl ExactSizeIterator<Item = (&str, Source)> {
+        self.variables
+            .iter()
+            .map(|(name, (source, _))| (name.as_str(), *source))
     }
 
     /// The names of the variables that the call asked for and does not get, sorted.

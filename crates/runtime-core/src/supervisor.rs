@@ -11,6 +11,7 @@ use tracing::Instrument;
 use crate::audit::{self, Audit};
 use crate::backend::{Backend, Running};
 use crate::config::RuntimeConfig;
+use crate::describe::{Bounds, Description};
 use crate::execution::{Controls, ExecutionControl};
 use crate::output::{CANCELLED, TIMED_OUT, verdict};
 use crate::sink::Account;
@@ -176,6 +177,28 @@ impl Supervisor {
             task.abort_handle(),
             kill_switch,
         ))
+    }
+
+    /// Says what [`run`](Self::run) would do, and does nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::prepare`], and what [`Backend::describe`] finds.
+    pub fn describe(
+        &self,
+        backend: &dyn Backend,
+        request: &ExecutionRequest,
+    ) -> Result<Description> {
+        let plan = Plan::prepare(request, backend.environment())?;
+        let limits = self.limits(backend, request, Some(self.default_timeout));
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let bounds = Bounds {
+            timeout_ms: limits.timeout.map(millis),
+            kill_grace_ms: millis(limits.grace),
+            max_output_bytes: request.max_output_bytes.unwrap_or(self.max_output_bytes),
+        };
+        let details = backend.describe(&plan)?;
+        Ok(Description::new(backend.name(), &plan, details, bounds))
     }
 
     async fn slot(&self) -> Result<tokio::sync::OwnedSemaphorePermit> {

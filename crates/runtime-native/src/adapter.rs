@@ -1,20 +1,20 @@
 //! The backend's public face.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use prx_runtime_core::backend::{Backend, Running};
+use prx_runtime_core::backend::{Backend, Details, Running};
 use prx_runtime_core::config::{Config, SandboxKind, SecurityConfig};
 use prx_runtime_core::{
-    Capabilities, EnvironmentRules, Error, ErrorKind, Execution, ExecutionOutput, ExecutionRequest,
-    Plan, Probe, Result, RuntimeAdapter, Stdio, Supervisor,
+    Capabilities, Description, EnvironmentRules, Error, ErrorKind, Execution, ExecutionOutput,
+    ExecutionRequest, Plan, Probe, Result, RuntimeAdapter, Stdio, Supervisor,
 };
 
 use crate::shell::Shell;
-use crate::{command, probe, prune};
+use crate::{command, probe, prune, running};
 
 /// Runs commands as local processes, with the rights of the caller.
 #[derive(Debug, Clone)]
@@ -103,6 +103,14 @@ impl Backend for NativeBackend {
         &self.environment
     }
 
+    fn describe(&self, plan: &Plan) -> Result<Details> {
+        Ok(Details {
+            argv: command::argv(plan, &self.shell)?,
+            isolation: running::bare_isolation(),
+            more: BTreeMap::new(),
+        })
+    }
+
     async fn probe(&self) -> Probe {
         probe::probe(&self.shell).await
     }
@@ -146,6 +154,10 @@ impl RuntimeAdapter for NativeRuntime {
 
     async fn spawn(&self, request: ExecutionRequest) -> Result<Execution> {
         self.supervisor.spawn(&*self.backend, request).await
+    }
+
+    fn describe(&self, request: &ExecutionRequest) -> Result<Description> {
+        self.supervisor.describe(&*self.backend, request)
     }
 
     async fn probe(&self) -> Probe {

@@ -63,6 +63,17 @@ pub(crate) async fn start(plan: &Plan, stdio: Stdio, shell: &Shell) -> Result<Na
     ))
 }
 
+/// What [`start`] would start, word by word, the program by its path.
+pub(crate) fn argv(plan: &Plan, shell: &Shell) -> Result<Vec<String>> {
+    let target = resolve(plan, shell)?;
+    let mut argv = vec![target.path.display().to_string()];
+    match &plan.invocation {
+        Invocation::Program { args, .. } => argv.extend(args.iter().cloned()),
+        Invocation::Shell { line } => argv.extend(shell.args(line).map(str::to_owned)),
+    }
+    Ok(argv)
+}
+
 fn build(plan: &Plan, shell: &Shell, target: &Target) -> std::process::Command {
     // An absolute path keeps the standard library on its fast path: it need not look at PATH
     // after a fork, so it does not fork a large host.

@@ -29,6 +29,11 @@ static BARE: LazyLock<Arc<Isolation>> = LazyLock::new(|| {
     )
 });
 
+/// What holds around a bare process.
+pub(crate) fn bare_isolation() -> Arc<Isolation> {
+    Arc::clone(&BARE)
+}
+
 /// A started command with its streams.
 #[derive(Debug)]
 pub(crate) struct NativeRunning {
@@ -144,7 +149,7 @@ impl Running for NativeRunning {
     }
 
     fn isolation(&self) -> Arc<Isolation> {
-        Arc::clone(&BARE)
+        bare_isolation()
     }
 
     fn kill_switch(&self) -> Option<KillSwitch> {
