@@ -32,7 +32,7 @@ impl Owner {
         let pid = std::process::id();
         Self {
             pid,
-            start: sys::start_time(pid).unwrap_or(0),
+            start: sys::start_time(pid).ok().flatten().unwrap_or(0),
             namespace: sys::pid_namespace().unwrap_or(0),
         }
     }
@@ -48,8 +48,10 @@ impl Owner {
             return OwnerState::Unknown;
         }
         match sys::start_time(self.pid) {
-            Some(start) if start == self.start => OwnerState::Alive,
-            _ => OwnerState::Dead,
+            Ok(Some(start)) if start == self.start => OwnerState::Alive,
+            Ok(_) => OwnerState::Dead,
+            // Out of descriptors, say: no proof of anything.
+            Err(_) => OwnerState::Unknown,
         }
     }
 }
@@ -87,18 +89,41 @@ impl FromStr for Owner {
 
 #[cfg(target_os = "linux")]
 mod sys {
+    use std::io;
     use std::os::unix::fs::MetadataExt;
 
-    /// Field 22 of `/proc/PID/stat`. A zombie counts as gone: nothing can be asked of it any more.
-    pub(super) fn start_time(pid: u32) -> Option<u64> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in parentheses may hold anything, spaces and parentheses included.
-        let (_, fields) = stat.rsplit_once(") ")?;
-        let mut fields = fields.split(' ');
-        if matches!(fields.next()?, "Z" | "X") {
-            return None;
+    /// ESRCH: the process ended between the opening of its file and the reading.
+    const NO_SUCH_PROCESS: i32 = 3;
+
+    /// Field 22 of `/proc/PID/stat`; `None` where there is no such process. A zombie counts as
+    /// gone: nothing can be asked of it any more.
+    pub(super) fn start_time(pid: u32) -> io::Result<Option<u64>> {
+        match std::fs::read(format!("/proc/{pid}/stat")) {
+            Ok(stat) => parse(&stat),
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    || error.raw_os_error() == Some(NO_SUCH_PROCESS) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
-        fields.nth(18)?.parse().ok()
+    }
+
+    pub(super) fn parse(stat: &[u8]) -> io::Result<Option<u64>> {
+        let unreadable = || io::Error::from(io::ErrorKind::InvalidData);
+        // The name in parentheses may hold any bytes, parentheses included.
+        let name_end = stat.iter().rposition(|byte| *byte == b')');
+        let fields = stat
+            .get(name_end.ok_or_else(unreadable)? + 1..)
+            .and_then(|fields| std::str::from_utf8(fields).ok())
+            .ok_or_else(unreadable)?;
+        let mut fields = fields.split_ascii_whitespace();
+        if matches!(fields.next(), Some("Z" | "X")) {
+            return Ok(None);
+        }
+        let start = fields.nth(18).and_then(|start| start.parse().ok());
+        start.map(Some).ok_or_else(unreadable)
     }
 
     pub(super) fn pid_namespace() -> Option<u64> {
@@ -108,8 +133,8 @@ mod sys {
 
 #[cfg(not(target_os = "linux"))]
 mod sys {
-    pub(super) fn start_time(_pid: u32) -> Option<u64> {
-        None
+    pub(super) fn start_time(_pid: u32) -> std::io::Result<Option<u64>> {
+        Ok(None)
     }
 
     pub(super) fn pid_namespace() -> Option<u64> {
@@ -141,6 +166,20 @@ mod tests {
             ..owner
         };
         assert_eq!(foreign.state(), OwnerState::Unknown);
+    }
+
+    #[test]
+    fn a_host_whose_name_is_no_text_lives() {
+        // The kernel cuts names after 15 bytes, which may be in the middle of a character.
+        let name = "/proc/self/task/".to_owned() + &own_thread() + "/comm";
+        std::fs::write(name, "\u{65e5}\u{672c}".as_bytes().split_last().unwrap().1).unwrap();
+        let stat = format!("/proc/self/task/{}/stat", own_thread());
+        assert!(sys::parse(&std::fs::read(stat).unwrap()).unwrap().is_some());
+    }
+
+    fn own_thread() -> String {
+        let link = std::fs::read_link("/proc/thread-self").unwrap();
+        link.file_name().unwrap().to_str().unwrap().to_owned()
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, oneshot};
+use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument;
 
@@ -274,7 +275,7 @@ async fn supervise(
     let first = tokio::select! {
         biased;
         exit = running.exited() => Ok(exit?),
-        cause = wait_for_cause(limits.timeout, controls) => Err(cause),
+        cause = unconstrained(wait_for_cause(limits.timeout, controls)) => Err(cause),
     };
     let duration;
     let (termination, exit_code);
@@ -314,6 +315,8 @@ async fn supervise(
     })
 }
 
+/// Polled [`unconstrained`]: a command that floods its streams uses up what a task may do at a time
+/// (tokio's budget) in moving output, and then a constrained timer would never fire.
 async fn wait_for_cause(timeout: Option<Duration>, controls: &mut Controls) -> Cause {
     let deadline = async {
         match timeout {
@@ -346,8 +349,8 @@ async fn end(running: &mut dyn Running, grace: Duration, cause: &Cause, controls
         tokio::select! {
             biased;
             _ = gone => {}
-            () = tokio::time::sleep(grace.saturating_sub(asked.elapsed())) => {}
-            () = controls.kill() => {}
+            () = unconstrained(tokio::time::sleep(grace.saturating_sub(asked.elapsed()))) => {}
+            () = unconstrained(controls.kill()) => {}
         }
     }
     let until = Instant::now() + SETTLE;

@@ -18,6 +18,7 @@ mod env_table;
 mod fault;
 mod grant;
 mod image_reference;
+mod narrow;
 mod native;
 #[cfg(feature = "schema")]
 pub mod reference;

@@ -110,7 +110,9 @@ impl Config {
         self.security
             .check()
             .map_err(|fault| fault.under("security"))?;
-        self.tools.check().map_err(|fault| fault.under("tools"))
+        self.tools
+            .check(&self.runtime.wasm)
+            .map_err(|fault| fault.under("tools"))
     }
 
     /// Sections of `text` that are ignored although their names are close to ours, such as

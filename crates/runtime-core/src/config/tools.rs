@@ -9,7 +9,8 @@ use super::check;
 use super::config_path::ConfigPath;
 use super::env_table::EnvTable;
 use super::fault::{Fault, list};
-use super::wasm::check_grants;
+use super::narrow;
+use super::wasm::{WasmConfig, check_grants};
 
 /// Tools by name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -96,7 +97,8 @@ pub struct ToolConfig {
     pub capabilities: Option<ToolCapabilities>,
 }
 
-/// What a `wasm` tool may reach. A key that is left out is as in `[runtime.wasm.capabilities]`.
+/// What a `wasm` tool may reach: at most what `[runtime.wasm.capabilities]` grants. A key that is
+/// left out is as there.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -159,12 +161,13 @@ impl fmt::Display for ToolKind {
 }
 
 impl ToolsConfig {
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self, wasm: &WasmConfig) -> Result<(), Fault> {
         self.custom
             .iter()
             .try_for_each(|(name, tool)| {
                 check_name(name)
                     .and_then(|()| tool.check())
+                    .and_then(|()| narrow::check(tool, wasm))
                     .map_err(|fault| fault.under(name))
             })
             .map_err(|fault| fault.under("custom"))
