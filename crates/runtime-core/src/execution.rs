@@ -10,13 +10,15 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::backend::KillSwitch;
+use crate::sink::PipeReader;
 use crate::{Capture, Error, ErrorKind, ExecutionId, ExecutionOutput, Result};
 
 /// A command that runs, with its streams. Dropping it ends the command and all it started, at
 /// once.
 ///
-/// The command is held back when it is 64 KiB ahead of a reader. A stream whose reader was taken
-/// and dropped is read on, counted and thrown away.
+/// The command is held back when it is 64 KiB ahead of a reader. What it wrote before its end can
+/// be read after it, however late. A stream whose reader was taken and dropped is read on, counted
+/// and thrown away.
 #[derive(Debug)]
 pub struct Execution {
     /// The command's stdin, where the request asked for [`Stdin::Piped`](crate::Stdin::Piped).
@@ -40,7 +42,7 @@ impl Execution {
         id: ExecutionId,
         cap: usize,
         stdin: Option<DuplexStream>,
-        (stdout, stderr): (DuplexStream, DuplexStream),
+        (stdout, stderr): (PipeReader, PipeReader),
         control: ExecutionControl,
         result: oneshot::Receiver<Result<ExecutionOutput>>,
         task: AbortHandle,
@@ -167,7 +169,7 @@ impl AsyncWrite for ExecutionStdin {
 
 /// The reading end of one of a live execution's output streams.
 #[derive(Debug)]
-pub struct ExecutionReader(DuplexStream);
+pub struct ExecutionReader(PipeReader);
 
 impl AsyncRead for ExecutionReader {
     fn poll_read(

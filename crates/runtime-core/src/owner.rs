@@ -171,7 +171,11 @@ mod tests {
     #[test]
     fn a_host_whose_name_is_no_text_lives() {
         // The kernel cuts names after 15 bytes, which may be in the middle of a character.
-        std::fs::write("/proc/thread-self/comm", &"\u{65e5}\u{672c}".as_bytes()[..5]).unwrap();
+        std::fs::write(
+            "/proc/thread-self/comm",
+            &"\u{65e5}\u{672c}".as_bytes()[..5],
+        )
+        .unwrap();
         let stat = std::fs::read("/proc/thread-self/stat").unwrap();
         assert!(std::str::from_utf8(&stat).is_err());
         assert!(sys::parse(&stat).unwrap().is_some());

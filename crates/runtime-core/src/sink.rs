@@ -4,15 +4,19 @@ use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
 use crate::{Capture, Captured};
 
 /// How much a streamed execution may be ahead of its reader, per stream, in bytes.
 pub(crate) const PIPE_CAPACITY: usize = 64 * 1024;
+/// How much more is kept for a slow reader once the command has ended, per stream, in bytes: above
+/// what is on its way through any backend then (a widened pipe holds 1 MiB). What exceeds it comes
+/// from something that outlived its end.
+const REST_LIMIT: usize = 4 * 1024 * 1024;
 
 /// The three streams of an execution, as its backend sees them.
 #[derive(Debug)]
@@ -58,8 +62,59 @@ enum Target {
     Pipe {
         /// `None` once the reader has gone.
         writer: Option<DuplexStream>,
-        total: Arc<AtomicU64>,
+        shared: Arc<PipeShared>,
     },
+}
+
+/// What both ends of a pipe and the supervisor know of it.
+#[derive(Debug, Default)]
+pub(crate) struct PipeShared {
+    total: AtomicU64,
+    /// What came after the command's end and is read after all that is in the pipe. `None` until
+    /// then, while a slow reader holds the command back.
+    rest: Mutex<Option<Vec<u8>>>,
+}
+
+impl PipeShared {
+    fn rest(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, bytes: usize) {
+        self.total.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// The reading end of a pipe.
+#[derive(Debug)]
+pub(crate) struct PipeReader {
+    pipe: DuplexStream,
+    shared: Arc<PipeShared>,
+    /// How much of the rest was read.
+    read: usize,
+}
+
+impl AsyncRead for PipeReader {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.pipe).poll_read(cx, buffer))?;
+        if buffer.filled().len() > before {
+            return Poll::Ready(Ok(()));
+        }
+        // The writer has gone, so that the rest is complete.
+        let shared = Arc::clone(&self.shared);
+        if let Some(rest) = &*shared.rest() {
+            let rest = &rest[self.read..];
+            let some = &rest[..rest.len().min(buffer.remaining())];
+            buffer.put_slice(some);
+            self.read += some.len();
+        }
+        Poll::Ready(Ok(()))
+    }
 }
 
 impl OutputSink {
@@ -69,13 +124,18 @@ impl OutputSink {
         (Self(Target::Capture(capture)), account)
     }
 
-    pub(crate) fn pipe() -> (Self, DuplexStream, Account) {
-        let (writer, reader) = tokio::io::duplex(PIPE_CAPACITY);
-        let total = Arc::new(AtomicU64::new(0));
-        let account = Account::Count(Arc::clone(&total));
+    pub(crate) fn pipe() -> (Self, PipeReader, Account) {
+        let (writer, pipe) = tokio::io::duplex(PIPE_CAPACITY);
+        let shared = Arc::new(PipeShared::default());
+        let account = Account::Pipe(Arc::clone(&shared));
+        let reader = PipeReader {
+            pipe,
+            shared: Arc::clone(&shared),
+            read: 0,
+        };
         let sink = Self(Target::Pipe {
             writer: Some(writer),
-            total,
+            shared,
         });
         (sink, reader, account)
     }
@@ -91,18 +151,27 @@ impl OutputSink {
             }
             Target::Pipe {
                 writer: None,
-                total,
+                shared,
             } => {
-                total.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                shared.count(bytes.len());
                 true
             }
-            Target::Pipe { .. } => false,
+            Target::Pipe { shared, .. } => {
+                let mut rest = shared.rest();
+                let Some(rest) = &mut *rest else {
+                    return false;
+                };
+                let room = REST_LIMIT.saturating_sub(rest.len());
+                rest.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                shared.count(bytes.len());
+                true
+            }
         }
     }
 }
 
 /// A panic while the lock is held leaves a capture that is at worst one chunk short.
-fn lock(capture: &Mutex<Capture>) -> std::sync::MutexGuard<'_, Capture> {
+fn lock(capture: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
     capture.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -115,7 +184,7 @@ impl AsyncWrite for OutputSink {
         if self.push(bytes) {
             return Poll::Ready(Ok(bytes.len()));
         }
-        let Target::Pipe { writer, total } = &mut self.0 else {
+        let Target::Pipe { writer, shared } = &mut self.0 else {
             return Poll::Ready(Ok(bytes.len()));
         };
         let written = match writer {
@@ -128,7 +197,7 @@ impl AsyncWrite for OutputSink {
                 }
             },
         };
-        total.fetch_add(written as u64, Ordering::Relaxed);
+        shared.count(written);
         Poll::Ready(Ok(written))
     }
 
@@ -157,17 +226,25 @@ impl fmt::Debug for OutputSink {
 #[derive(Debug)]
 pub(crate) enum Account {
     Capture(Arc<Mutex<Capture>>),
-    Count(Arc<AtomicU64>),
+    Pipe(Arc<PipeShared>),
 }
 
 impl Account {
+    /// Ends the holding back: what is still on its way is taken at once and kept for the reader,
+    /// however slow that is. For a command that has ended, so that little can come.
+    pub(crate) fn release(&self) {
+        if let Self::Pipe(shared) = self {
+            shared.rest().get_or_insert_default();
+        }
+    }
+
     pub(crate) fn finish(self) -> Captured {
         match self {
             Self::Capture(capture) => {
                 std::mem::replace(&mut *lock(&capture), Capture::new(0)).finish()
             }
-            Self::Count(total) => {
-                Captured::from_parts(Vec::new(), 0, total.load(Ordering::Relaxed))
+            Self::Pipe(shared) => {
+                Captured::from_parts(Vec::new(), 0, shared.total.load(Ordering::Relaxed))
             }
         }
     }
@@ -195,5 +272,21 @@ mod tests {
         writer.await.unwrap().unwrap();
         assert_eq!(all.len(), 1 << 20);
         assert_eq!(account.finish().total_bytes(), 1 << 20);
+    }
+
+    #[tokio::test]
+    async fn what_comes_after_the_end_waits_for_a_slow_reader() {
+        let (mut sink, mut reader, account) = OutputSink::pipe();
+        let pattern: Vec<u8> = (0..1 << 18).map(|n: u32| n.to_le_bytes()[1]).collect();
+        let (first, rest) = pattern.split_at(PIPE_CAPACITY);
+        sink.write_all(first).await.unwrap();
+        assert!(!sink.push(rest));
+        account.release();
+        assert!(sink.push(rest));
+        drop(sink);
+        let mut all = Vec::new();
+        reader.read_to_end(&mut all).await.unwrap();
+        assert!(all == pattern);
+        assert_eq!(account.finish().total_bytes(), 1 << 18);
     }
 }

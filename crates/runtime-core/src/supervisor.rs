@@ -9,7 +9,7 @@ use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument;
 
-use crate::audit::{self, Audit};
+use crate::audit::Audit;
 use crate::backend::{Backend, Running};
 use crate::config::RuntimeConfig;
 use crate::describe::{Bounds, Description};
@@ -27,6 +27,9 @@ const DRAIN: Duration = Duration::from_millis(250);
 const ASK: Duration = Duration::from_millis(200);
 /// From KILL until the call returns, whatever happens.
 const SETTLE: Duration = Duration::from_millis(700);
+/// What each step of the clean-up has at least, also where the caller kept the runtime from
+/// running until all time was over.
+const STEP: Duration = Duration::from_millis(50);
 
 /// Runs requests on a backend by the rules of `[runtime]`. One to an adapter.
 #[derive(Debug, Clone)]
@@ -89,9 +92,7 @@ impl Supervisor {
             stdout,
             stderr,
         };
-        let span = audit::span(backend.name(), &plan);
         let audit = Audit::of(backend.name(), &plan);
-        let asked = Instant::now();
         let accounts = (stdout_account, stderr_account);
         let result = async {
             let _slot = self.slot().await?;
@@ -99,9 +100,9 @@ impl Supervisor {
             let running = backend.start(plan, stdio).await?;
             supervise(running, limits, &mut Controls::none(), record, accounts).await
         }
-        .instrument(span.clone())
+        .instrument(audit.span())
         .await;
-        span.in_scope(|| audit.close(result.as_ref(), asked.elapsed()));
+        audit.close(result.as_ref());
         result
     }
 
@@ -135,21 +136,19 @@ impl Supervisor {
             stdout,
             stderr,
         };
-        let span = audit::span(backend.name(), &plan);
         let audit = Audit::of(backend.name(), &plan);
-        let asked = Instant::now();
         let started = async {
             let slot = self.slot().await?;
             let record = Record::of(backend, &plan);
             let running = backend.start(plan, stdio).await?;
             Ok((slot, record, running))
         }
-        .instrument(span.clone())
+        .instrument(audit.span())
         .await;
         let (slot, record, running) = match started {
             Ok(started) => started,
             Err(error) => {
-                span.in_scope(|| audit.close(Err(&error), asked.elapsed()));
+                audit.close(Err(&error));
                 return Err(error);
             }
         };
@@ -158,11 +157,12 @@ impl Supervisor {
         let (control, mut controls) = ExecutionControl::channel();
         let (done, result) = oneshot::channel();
         let accounts = (stdout_account, stderr_account);
+        let span = audit.span();
         let task = tokio::spawn(
             async move {
                 let result = supervise(running, limits, &mut controls, record, accounts).await;
                 drop(slot);
-                audit.close(result.as_ref(), asked.elapsed());
+                audit.close(result.as_ref());
                 // Whoever held the handle may have gone: then nobody wants the result.
                 let _ = done.send(result);
             }
@@ -284,11 +284,15 @@ async fn supervise(
         Ok(exit) => {
             duration = started.elapsed();
             let until = Instant::now() + SETTLE;
-            leftover_processes = finish(&mut *running, until).await;
+            leftover_processes = finish(&mut *running, until, &accounts).await;
             (termination, exit_code) = verdict(exit);
         }
         Err(cause) => {
-            end(&mut *running, limits.grace, &cause, controls).await;
+            let grace = match cause {
+                Cause::Deadline => limits.grace,
+                Cause::Caller { grace } => grace,
+            };
+            end(&mut *running, grace, controls, &accounts).await;
             duration = started.elapsed();
             (termination, exit_code) = match cause {
                 Cause::Deadline => (Termination::TimedOut, TIMED_OUT),
@@ -333,11 +337,12 @@ async fn wait_for_cause(timeout: Option<Duration>, controls: &mut Controls) -> C
 }
 
 /// TERM, grace, KILL, and the last of the output. Takes at most the grace and a second.
-async fn end(running: &mut dyn Running, grace: Duration, cause: &Cause, controls: &mut Controls) {
-    let grace = match cause {
-        Cause::Deadline => grace,
-        Cause::Caller { grace } => *grace,
-    };
+async fn end(
+    running: &mut dyn Running,
+    grace: Duration,
+    controls: &mut Controls,
+    accounts: &(Account, Account),
+) {
     if !grace.is_zero() {
         let asked = Instant::now();
         let _ = timeout(ASK, running.terminate()).await;
@@ -356,25 +361,23 @@ async fn end(running: &mut dyn Running, grace: Duration, cause: &Cause, controls
     let until = Instant::now() + SETTLE;
     let _ = timeout(ASK, running.kill()).await;
     let _ = bounded(until, running.exited()).await;
-    finish(running, until).await;
+    finish(running, until, accounts).await;
 }
 
 /// The last of the output, and the end of what the main process left behind: how many processes
 /// those were.
-async fn finish(running: &mut dyn Running, until: Instant) -> u32 {
-    let drained = drain(running, until).await;
-    let leftovers = bounded(until, running.cleanup()).await.unwrap_or(0);
-    if !drained {
-        // What held the streams open is gone now; what it had written is still in them.
-        drain(running, until).await;
+async fn finish(running: &mut dyn Running, until: Instant, accounts: &(Account, Account)) -> u32 {
+    let soon = |time| Instant::now() + time;
+    let drained = bounded(until.min(soon(DRAIN)), running.drain()).await;
+    let leftovers = bounded(until.max(soon(STEP)), running.cleanup()).await;
+    if drained.is_none() {
+        // What held the streams open is gone now; what it had written is still in them, and a slow
+        // reader gets it too.
+        accounts.0.release();
+        accounts.1.release();
+        let _ = bounded(until.min(soon(DRAIN)).max(soon(STEP)), running.drain()).await;
     }
-    leftovers
-}
-
-/// Reads on until both streams end or the drain time is over; says whether they ended.
-async fn drain(running: &mut dyn Running, until: Instant) -> bool {
-    let window = until.min(Instant::now() + DRAIN);
-    bounded(window, running.drain()).await.is_some()
+    leftovers.unwrap_or(0)
 }
 
 async fn bounded<T>(until: Instant, future: impl Future<Output = T>) -> Option<T> {
