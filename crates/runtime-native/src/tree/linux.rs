@@ -8,10 +8,11 @@ use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use prx_runtime_core::OwnerState;
 use prx_runtime_core::backend::Exit;
+use prx_runtime_core::{Owner, OwnerState};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open,
+    test_kill_process, waitid,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -33,8 +34,14 @@ const WIDE_PIPE: usize = 1 << 20;
 const TOO_SHORT_TO_WRAP: Duration = Duration::from_millis(100);
 /// Between two looks at what is still there.
 const ROUND: Duration = Duration::from_millis(2);
-/// How many such looks a drop takes before it leaves the reaping to a thread.
-const DROP_ROUNDS: u32 = 100;
+/// How often a tree is looked at again for what it forked before all of it was stopped.
+const FREEZES: u32 = 8;
+/// How long a drop blocks before it leaves the rest to a thread.
+const DROP_PATIENCE: Duration = Duration::from_millis(200);
+/// How long that thread goes on.
+const STUCK_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a sweep takes for what it cannot end.
+const SWEEP_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Makes the pipe behind `reader` hold more. Where the system refuses, it stays as it is.
 pub(crate) fn widen(reader: &PipeReader) {
@@ -73,7 +80,7 @@ impl Leader {
             leader: child.id().cast_signed(),
             cookie,
             started,
-            reaped: Mutex::new(false),
+            state: Mutex::default(),
         });
         let streams = attach(&mut child);
         match streams {
@@ -125,23 +132,17 @@ impl Leader {
             return 0;
         };
         let mut found = HashSet::new();
-        if !self.tree.cannot_have_forked() {
-            loop {
-                let there = self.tree.kill();
-                if there.is_empty() {
-                    break;
-                }
-                found.extend(there);
-                tokio::time::sleep(ROUND).await;
+        let alone = self.tree.cannot_have_forked();
+        while !(alone && self.tree.reap(child)) {
+            let there = self.tree.kill();
+            if there.is_empty() && self.tree.reap(child) {
+                break;
             }
-        }
-        loop {
-            if self.tree.reap(child) {
-                self.child = None;
-                return u32::try_from(found.len()).unwrap_or(u32::MAX);
-            }
+            found.extend(there);
             tokio::time::sleep(ROUND).await;
         }
+        self.child = None;
+        u32::try_from(found.len()).unwrap_or(u32::MAX)
     }
 }
 
@@ -183,52 +184,80 @@ pub(crate) struct Tree {
     leader: i32,
     cookie: Cookie,
     started: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
     /// Once the main process is reaped its pid may belong to anybody.
-    reaped: Mutex<bool>,
+    reaped: bool,
+    /// All that was ever found besides the main process, by pid and start. What loses its parent
+    /// to our own signals is a descendant no more, and may carry no cookie.
+    seen: HashSet<(i32, u64)>,
+}
+
+/// What is alive of an execution.
+struct Found {
+    leader_alive: bool,
+    /// All but the main process.
+    others: Vec<Process>,
 }
 
 impl Tree {
     /// TERM to everything, and CONT for what is stopped and could not act on it.
     pub(crate) fn terminate(&self) {
-        self.signal(&[Signal::TERM, Signal::CONT]);
+        let mut state = self.lock();
+        let found = self.find(&mut state);
+        self.send(&state, &found, Signal::TERM);
+        self.send(&state, &found, Signal::CONT);
     }
 
-    /// KILL to everything. Returns what was there besides the main process.
+    /// KILL to everything. Returns what was there besides the main process, by pid and start.
     pub(crate) fn kill(&self) -> Vec<(i32, u64)> {
-        let members = self.signal(&[Signal::KILL]);
-        members
-            .iter()
-            .map(|process| (process.pid, process.start))
-            .collect()
+        let mut state = self.lock();
+        let mut found = self.find(&mut state);
+        // What forks between being found and being killed leaves a child that nothing points to:
+        // first all of it is stopped.
+        for _ in 0..FREEZES {
+            if !found.leader_alive && found.others.is_empty() {
+                break;
+            }
+            self.send(&state, &found, Signal::STOP);
+            let known = state.seen.len();
+            found = self.find(&mut state);
+            if state.seen.len() == known {
+                break;
+            }
+        }
+        self.send(&state, &found, Signal::KILL);
+        found.others.iter().map(Process::identity).collect()
     }
 
     /// Whether anything is left besides the main process.
     pub(crate) fn is_empty(&self) -> bool {
-        let reaped = self.lock();
-        self.members(*reaped).is_empty()
+        self.find(&mut self.lock()).others.is_empty()
     }
 
-    fn signal(&self, signals: &[Signal]) -> Vec<Process> {
-        let reaped = self.lock();
-        let members = self.members(*reaped);
-        for signal in signals {
-            if !*reaped && let Some(group) = Pid::from_raw(self.leader) {
-                // The unreaped leader keeps the group alive; all this can be is forbidden.
-                let _ = kill_process_group(group, *signal);
-            }
-            for process in &members {
-                process.signal(*signal);
+    /// Sends a signal once to each: a program may take the second for impatience.
+    fn send(&self, state: &State, found: &Found, signal: Signal) {
+        if !state.reaped
+            && let Some(group) = Pid::from_raw(self.leader)
+        {
+            // The unreaped leader keeps the group alive; all this can be is forbidden.
+            let _ = kill_process_group(group, signal);
+        }
+        for process in &found.others {
+            if state.reaped || process.group != self.leader {
+                process.signal(signal);
             }
         }
-        members
     }
 
-    /// What is alive of this execution, without its main process.
-    fn members(&self, reaped: bool) -> Vec<Process> {
+    fn find(&self, state: &mut State) -> Found {
         let processes = proc::others();
         let leader = processes
             .iter()
-            .find(|process| !reaped && process.pid == self.leader);
+            .find(|process| !state.reaped && process.pid == self.leader);
         // Nothing of ours is older than the main process.
         let oldest = leader.map_or(0, |leader| leader.start);
         let mut roots: HashSet<i32> = processes
@@ -236,6 +265,7 @@ impl Tree {
             .filter(|process| process.start >= oldest)
             .filter(|process| {
                 leader.is_some_and(|leader| process.group == leader.pid)
+                    || state.seen.contains(&process.identity())
                     || process
                         .cookie()
                         .is_some_and(|value| self.cookie.is_in(&value))
@@ -244,11 +274,17 @@ impl Tree {
             .collect();
         roots.extend(leader.map(|leader| leader.pid));
         proc::with_descendants(&mut roots, &processes);
-        processes
+        let leader_alive = leader.is_some_and(|leader| leader.alive);
+        let others: Vec<Process> = processes
             .into_iter()
             .filter(|process| process.alive && process.start >= oldest)
             .filter(|process| roots.contains(&process.pid) && process.pid != self.leader)
-            .collect()
+            .collect();
+        state.seen.extend(others.iter().map(Process::identity));
+        Found {
+            leader_alive,
+            others,
+        }
     }
 
     /// The common short command that started nothing: no pid was given out after its own, so there
@@ -257,45 +293,68 @@ impl Tree {
         self.started.elapsed() < TOO_SHORT_TO_WRAP && proc::last_pid() == Some(self.leader)
     }
 
-    /// Takes the exit status of `child` if it has ended; says whether it has.
+    /// Takes the exit status of `child` if it has ended, and then of strays that this process has
+    /// inherited; says whether that is done.
     fn reap(&self, child: &mut Child) -> bool {
-        let mut reaped = self.lock();
-        // An error means that somebody else took the status: it has ended all the same.
-        *reaped = !matches!(child.try_wait(), Ok(None));
-        *reaped
+        let mut state = self.lock();
+        state.reaped = match child.try_wait() {
+            Ok(status) => status.is_some(),
+            // Somebody else took the status: it has ended all the same.
+            Err(error) => error.raw_os_error() == Some(libc::ECHILD),
+        };
+        state.reaped && state.seen.iter().all(proc::reap_inherited)
     }
 
     /// Ends everything, without a runtime. Blocks for as long as the kernel needs to end what was
     /// killed, which is below a millisecond unless it is stuck in the kernel.
-    fn end_now(&self, mut child: Child) {
-        for _ in 0..DROP_ROUNDS {
-            let nobody_else = self.kill().is_empty();
-            if nobody_else && self.reap(&mut child) {
-                return;
+    fn end_now(self: &Arc<Self>, mut child: Child) {
+        if self.end_within(&mut child, DROP_PATIENCE) {
+            return;
+        }
+        // Something is stuck. Whoever it is, the main process must not stay a zombie. Where no
+        // thread can be had, it does until this process ends.
+        let tree = Arc::clone(self);
+        let _ = std::thread::Builder::new()
+            .name("prx-runtime-reaper".into())
+            .spawn(move || {
+                if !tree.end_within(&mut child, STUCK_PATIENCE) {
+                    let _ = child.wait();
+                }
+            });
+    }
+
+    fn end_within(&self, child: &mut Child, patience: Duration) -> bool {
+        let begin = Instant::now();
+        loop {
+            if self.kill().is_empty() && self.reap(child) {
+                return true;
+            }
+            if begin.elapsed() > patience {
+                return false;
             }
             std::thread::sleep(ROUND / 4);
         }
-        // Something is stuck. Whoever it is, the main process must not stay a zombie.
-        std::thread::spawn(move || child.wait());
     }
 
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.reaped.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Ends what executions left whose host is provably dead. Returns how many processes that were.
 pub(crate) fn end_orphans() -> u32 {
+    let begin = Instant::now();
     let mut ended = HashSet::new();
-    for _ in 0..DROP_ROUNDS {
+    while begin.elapsed() < SWEEP_PATIENCE {
         let processes = proc::others();
         let mut roots: HashSet<i32> = processes
             .iter()
+            .filter(|process| process.alive)
             .filter(|process| {
-                process.alive
-                    && process.cookie().is_some_and(|value| {
-                        cookie::owners(&value).any(|owner| owner.state() == OwnerState::Dead)
-                    })
+                ended.contains(&process.identity())
+                    || process
+                        .cookie()
+                        .is_some_and(|value| cookie::owners(&value).any(is_provably_dead))
             })
             .map(|process| process.pid)
             .collect();
@@ -305,14 +364,23 @@ pub(crate) fn end_orphans() -> u32 {
         proc::with_descendants(&mut roots, &processes);
         for process in processes
             .iter()
-            .filter(|process| roots.contains(&process.pid))
+            .filter(|process| process.alive && roots.contains(&process.pid))
         {
             process.signal(Signal::KILL);
-            if process.alive {
-                ended.insert((process.pid, process.start));
-            }
+            ended.insert(process.identity());
         }
         std::thread::sleep(ROUND);
     }
     u32::try_from(ended.len()).unwrap_or(u32::MAX)
+}
+
+/// Whether no process has the pid of `owner`, or a later one has. Where `/proc` hides the
+/// processes of other users (`hidepid`), one that it does not show may live all the same.
+fn is_provably_dead(owner: Owner) -> bool {
+    let Some(pid) = Pid::from_raw(owner.pid().cast_signed()) else {
+        return false;
+    };
+    owner.state() == OwnerState::Dead
+        && (Process::read(pid.as_raw_nonzero().get()).is_some()
+            || test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
 }

@@ -5,7 +5,9 @@ use std::fs;
 use std::io::Read;
 
 use prx_runtime_core::EXECUTION_ID_VARIABLE;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 
 /// The process is on its way out (`PF_EXITING`): it runs no code of its own any more.
 const EXITING: u64 = 0x4;
@@ -49,6 +51,11 @@ impl Process {
         })
     }
 
+    /// What names this process for good.
+    pub(super) fn identity(&self) -> (i32, u64) {
+        (self.pid, self.start)
+    }
+
     /// The value of the cookie variable, where the process carries one and we may look.
     pub(super) fn cookie(&self) -> Option<String> {
         let environ = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
@@ -74,6 +81,20 @@ impl Process {
             let _ = pidfd_send_signal(descriptor, signal);
         }
     }
+}
+
+/// Takes the exit status of a process that we ended, where this process is who inherits orphans
+/// (pid 1 of a container, a subreaper): nobody else would take it. Says whether there is nothing
+/// (more) to take.
+pub(super) fn reap_inherited(&(pid, start): &(i32, u64)) -> bool {
+    let own = std::process::id().cast_signed();
+    let Some(id) = Pid::from_raw(pid) else {
+        return true;
+    };
+    // A child of ours keeps its pid until we take its status: it cannot change hands in between.
+    let inherited = Process::read(pid).is_some_and(|now| now.start == start && now.parent == own);
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    !inherited || !matches!(waitid(WaitId::Pid(id), look), Ok(None))
 }
 
 /// The process table, without this process and its ancestors.
