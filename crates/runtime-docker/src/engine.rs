@@ -1,0 +1,311 @@
+//! The requests that are made of an engine: all of them are here.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::time::Duration;
+
+use bollard::Docker;
+use bollard::auth::DockerCredentials;
+use bollard::errors::Error as EngineError;
+use bollard::models::{
+    ContainerCreateBody, ContainerState, ContainerSummary, CreateImageInfo, FilesystemChange,
+    ImageInspect, SystemInfo, SystemVersion,
+};
+use bollard::query_parameters::{
+    CreateContainerOptions, CreateImageOptions, KillContainerOptions, ListContainersOptions,
+    RemoveContainerOptions, WaitContainerOptions,
+};
+use futures_util::{Stream, StreamExt};
+use prx_runtime_core::{Error, ErrorKind, Result};
+use tokio::time::timeout;
+
+use crate::error::Failure;
+use crate::socket::{Candidates, Endpoint};
+use crate::transport::{Attached, Connector};
+
+/// How long an engine may take over a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budgets {
+    /// To accept a connection.
+    pub(crate) connect: Duration,
+    /// To answer a question.
+    pub(crate) answer: Duration,
+    /// To create, start or remove a container, with many others at the same time.
+    pub(crate) work: Duration,
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(1),
+            answer: Duration::from_secs(15),
+            work: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The client's own clock, which we do not use: each request has its budget here. In seconds.
+const NO_TIMEOUT: u64 = 1 << 31;
+
+/// Whom to ask: the first address that accepts a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Engine {
+    pub(crate) candidates: Candidates,
+    pub(crate) budgets: Budgets,
+}
+
+impl Engine {
+    /// A client of the first engine that accepts a connection.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unavailable`], with every address that was tried and what came of it.
+    pub(crate) async fn connect(&self) -> Result<Client> {
+        let mut tried = Vec::new();
+        let mut denied = false;
+        for endpoint in &self.candidates.endpoints {
+            let connector = Connector::new(endpoint.clone());
+            match timeout(self.budgets.connect, connector.connect(0)).await {
+                Ok(Ok(_)) => return Client::new(connector, self.budgets),
+                Ok(Err(error)) => {
+                    denied |= error.kind() == std::io::ErrorKind::PermissionDenied;
+                    tried.push(format!("{endpoint}: {error}"));
+                }
+                Err(_) => tried.push(format!(
+                    "{endpoint}: no connection within {:?}",
+                    self.budgets.connect
+                )),
+            }
+        }
+        let source = self.candidates.source;
+        let hint = if denied {
+            "the user needs the right to use the socket: add them to the group that owns it"
+                .to_owned()
+        } else {
+            format!(
+                "start the engine, or name its socket (tried {source}): runtime.docker.socket or DOCKER_HOST"
+            )
+        };
+        Err(Error::new(
+            ErrorKind::Unavailable,
+            format!(
+                "no container engine accepts a connection; tried {}",
+                tried.join("; ")
+            ),
+        )
+        .with_hint(hint))
+    }
+}
+
+/// One engine, by its address. Cheap to clone; holds no connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    docker: Docker,
+    connector: Connector,
+    budgets: Budgets,
+}
+
+/// An answer, or why there is none.
+pub(crate) type Answer<T> = std::result::Result<T, Failure>;
+
+impl Client {
+    fn new(connector: Connector, budgets: Budgets) -> Result<Self> {
+        // The version is not sent: requests go without one, which is the engine's own.
+        let docker = Docker::connect_with_custom_transport(
+            connector.clone().into_transport(),
+            Some("http://docker"),
+            NO_TIMEOUT,
+            bollard::API_DEFAULT_VERSION,
+        )
+        .map_err(|error| {
+            Error::new(ErrorKind::Engine, "the client of the engine cannot be made")
+                .with_source(error)
+        })?;
+        Ok(Self {
+            docker,
+            connector,
+            budgets,
+        })
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        self.connector.endpoint()
+    }
+
+    async fn answer<T>(
+        &self,
+        request: impl Future<Output = std::result::Result<T, EngineError>>,
+    ) -> Answer<T> {
+        within(self.budgets.answer, request).await
+    }
+
+    async fn work<T>(
+        &self,
+        request: impl Future<Output = std::result::Result<T, EngineError>>,
+    ) -> Answer<T> {
+        within(self.budgets.work, request).await
+    }
+
+    pub(crate) async fn version(&self) -> Answer<SystemVersion> {
+        self.answer(self.docker.version()).await
+    }
+
+    pub(crate) async fn info(&self) -> Answer<SystemInfo> {
+        self.answer(self.docker.info()).await
+    }
+
+    pub(crate) async fn image(&self, reference: &str) -> Answer<ImageInspect> {
+        self.answer(self.docker.inspect_image(reference)).await
+    }
+
+    /// Whether the registry of `reference` has it, as the engine sees it.
+    pub(crate) async fn image_in_registry(
+        &self,
+        reference: &str,
+        credentials: Option<DockerCredentials>,
+    ) -> Answer<()> {
+        self.answer(self.docker.inspect_registry_image(reference, credentials))
+            .await
+            .map(drop)
+    }
+
+    /// Pulls an image; the stream ends when it is there.
+    pub(crate) fn pull(
+        &self,
+        repository: &str,
+        tag: &str,
+        credentials: Option<DockerCredentials>,
+    ) -> impl Stream<Item = std::result::Result<CreateImageInfo, EngineError>> + use<> {
+        let options = CreateImageOptions {
+            from_image: Some(repository.to_owned()),
+            tag: Some(tag.to_owned()),
+            ..Default::default()
+        };
+        Box::pin(self.docker.create_image(Some(options), None, credentials))
+    }
+
+    /// Creates a container; its id and the engine's warnings.
+    pub(crate) async fn create(
+        &self,
+        name: &str,
+        body: ContainerCreateBody,
+    ) -> Answer<(String, Vec<String>)> {
+        let options = CreateContainerOptions {
+            name: Some(name.to_owned()),
+            ..Default::default()
+        };
+        let created = self
+            .work(self.docker.create_container(Some(options), body))
+            .await?;
+        Ok((created.id, created.warnings))
+    }
+
+    pub(crate) async fn attach(&self, container: &str, stdin: bool) -> Answer<Attached> {
+        self.answer(self.connector.attach(container, stdin)).await
+    }
+
+    pub(crate) async fn start(&self, container: &str) -> Answer<()> {
+        self.work(self.docker.start_container(container, None))
+            .await
+    }
+
+    /// The exit code of a container, once it is not running any more. Waits as long as that takes.
+    pub(crate) fn wait(&self, container: &str) -> impl Future<Output = Answer<i64>> + Send + use<> {
+        let docker = self.docker.clone();
+        let container = container.to_owned();
+        async move {
+            let options = WaitContainerOptions {
+                condition: "not-running".to_owned(),
+            };
+            let mut answers = Box::pin(docker.wait_container(&container, Some(options)));
+            match answers.next().await {
+                Some(Ok(answer)) => Ok(answer.status_code),
+                // How the client reports a code that is not 0.
+                Some(Err(EngineError::DockerContainerWaitError { error, code }))
+                    if error.is_empty() =>
+                {
+                    Ok(code)
+                }
+                Some(Err(error)) => Err(error.into()),
+                None => Err(std::io::Error::new(
+                    std::io::ErrorKind::UnexpectedEof,
+                    "the answer ended before the container did",
+                ))
+                .map_err(EngineError::from)
+                .map_err(Failure::from),
+            }
+        }
+    }
+
+    pub(crate) async fn kill(&self, container: &str, signal: &str) -> Answer<()> {
+        let options = KillContainerOptions {
+            signal: signal.to_owned(),
+        };
+        self.work(self.docker.kill_container(container, Some(options)))
+            .await
+    }
+
+    pub(crate) async fn state(&self, container: &str) -> Answer<ContainerState> {
+        let inspected = self
+            .answer(self.docker.inspect_container(container, None))
+            .await?;
+        Ok(inspected.state.unwrap_or_default())
+    }
+
+    /// What a container's own layer has that its image has not.
+    pub(crate) async fn changes(&self, container: &str) -> Answer<Vec<FilesystemChange>> {
+        let changes = self.work(self.docker.container_changes(container)).await?;
+        Ok(changes.unwrap_or_default())
+    }
+
+    /// Ends and removes a container with its anonymous volumes. One that is gone is no failure.
+    pub(crate) async fn remove(&self, container: &str) -> Answer<Removal> {
+        let options = RemoveContainerOptions {
+            force: true,
+            v: true,
+            ..Default::default()
+        };
+        match self
+            .work(self.docker.remove_container(container, Some(options)))
+            .await
+        {
+            Ok(()) => Ok(Removal::Removed),
+            Err(failure) if failure.is_not_found() => Ok(Removal::WasNotThere),
+            // Somebody else removes it at this moment.
+            Err(failure) if matches!(failure.refusal(), Some((409, _))) => Ok(Removal::Underway),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// All containers with `label`, running or not.
+    pub(crate) async fn list(&self, label: &str) -> Answer<Vec<ContainerSummary>> {
+        let options = ListContainersOptions {
+            all: true,
+            filters: Some(HashMap::from([(
+                "label".to_owned(),
+                vec![label.to_owned()],
+            )])),
+            ..Default::default()
+        };
+        self.answer(self.docker.list_containers(Some(options)))
+            .await
+    }
+}
+
+/// What came of a removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removal {
+    Removed,
+    WasNotThere,
+    Underway,
+}
+
+async fn within<T>(
+    budget: Duration,
+    request: impl Future<Output = std::result::Result<T, EngineError>>,
+) -> Answer<T> {
+    match timeout(budget, request).await {
+        Ok(answer) => answer.map_err(Failure::from),
+        Err(_) => Err(Failure::Silent(budget)),
+    }
+}

@@ -1,0 +1,36 @@
+//! The Docker backend of prx-runtime: every command in a fresh container of its own.
+//!
+//! [`DockerRuntime`] is the whole face. Behind it an execution is create, attach, start, stream,
+//! wait and remove, through the engine's API; no `docker` command is run. What is asked of the
+//! engine is a closed list: ping, version, info, image inspect and pull, and create, changes,
+//! attach, start, wait, kill, inspect, list and remove of containers that carry our label. No
+//! archive, commit, build, exec or privileged request is ever made.
+//!
+//! What differs between engines (Docker, Podman) is asked of the engine once, never guessed from
+//! where its socket lies.
+
+mod adapter;
+mod backend;
+mod body;
+mod container;
+mod credentials;
+mod demux;
+mod engine;
+mod error;
+mod exec_failure;
+mod facts;
+mod image;
+mod labels;
+mod probe;
+mod pump;
+mod reaper;
+mod reference;
+mod running;
+mod socket;
+mod sweep;
+mod transport;
+mod verify;
+mod workspace;
+
+pub use adapter::DockerRuntime;
+pub use sweep::PruneReport;

@@ -1,0 +1,262 @@
+//! Connections to the engine: one to a request, and none that can feed us without bound.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bollard::BollardRequest;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::header::{CONNECTION, HOST, HeaderValue, UPGRADE};
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::socket::Endpoint;
+
+/// What an engine may answer to one request, in bytes. Far more than any answer has.
+const ANSWER_LIMIT: u64 = 16 << 20;
+/// What an engine may report of one pull.
+const PULL_LIMIT: u64 = 64 << 20;
+/// What an engine may say before an attached stream begins.
+const HEAD_LIMIT: u64 = 64 << 10;
+
+/// Opens connections to one endpoint.
+#[derive(Debug, Clone)]
+pub(crate) struct Connector {
+    endpoint: Endpoint,
+}
+
+impl Connector {
+    pub(crate) fn new(endpoint: Endpoint) -> Self {
+        Self { endpoint }
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// A connection that ends with an error once more than `limit` bytes came in.
+    pub(crate) async fn connect(&self, limit: u64) -> io::Result<Connection> {
+        let socket = match &self.endpoint {
+            Endpoint::Unix(path) => Socket::Unix(UnixStream::connect(path).await?),
+            Endpoint::Tcp(address) => {
+                let stream = TcpStream::connect(address).await?;
+                stream.set_nodelay(true)?;
+                Socket::Tcp(stream)
+            }
+        };
+        Ok(Connection {
+            socket,
+            left: Some(limit),
+        })
+    }
+
+    /// Attaches to a container that was not started yet. Returns the raw stream, and what was read
+    /// of it along with the response.
+    pub(crate) async fn attach(
+        &self,
+        container: &str,
+        stdin: bool,
+    ) -> Result<Attached, bollard::errors::Error> {
+        let connection = self.connect(HEAD_LIMIT).await?;
+        let (mut sender, driver) = http1::handshake(TokioIo::new(connection)).await?;
+        let stdin = u8::from(stdin);
+        let target =
+            format!("/containers/{container}/attach?stream=1&stdin={stdin}&stdout=1&stderr=1");
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(target)
+            .header(HOST, "docker")
+            .header(CONNECTION, "Upgrade")
+            .header(UPGRADE, "tcp")
+            .body(http_body_util::Empty::<bytes::Bytes>::new())?;
+        // Polled to its end here, not in a task: nothing is left behind when this is dropped.
+        let mut driver = std::pin::pin!(driver.with_upgrades());
+        let response = {
+            let sent = sender.send_request(request);
+            tokio::pin!(sent);
+            tokio::select! {
+                biased;
+                response = &mut sent => response?,
+                ended = &mut driver => {
+                    ended?;
+                    sent.await?
+                }
+            }
+        };
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return Err(refusal(response, driver).await);
+        }
+        let upgrade = hyper::upgrade::on(response);
+        tokio::pin!(upgrade);
+        let upgraded = tokio::select! {
+            biased;
+            upgraded = &mut upgrade => upgraded?,
+            ended = &mut driver => {
+                ended?;
+                upgrade.await?
+            }
+        };
+        let parts = upgraded
+            .downcast::<TokioIo<Connection>>()
+            .map_err(|_| io::Error::other("the connection is of a foreign type"))?;
+        let mut connection = parts.io.into_inner();
+        // From here on output flows, through a buffer of fixed size.
+        connection.left = None;
+        Ok(Attached {
+            connection,
+            read_ahead: parts.read_buf,
+        })
+    }
+}
+
+/// The raw stream of an attached container.
+pub(crate) struct Attached {
+    pub(crate) connection: Connection,
+    pub(crate) read_ahead: bytes::Bytes,
+}
+
+/// What an engine said instead of attaching.
+async fn refusal(
+    response: Response<Incoming>,
+    driver: impl Future<Output = hyper::Result<()>>,
+) -> bollard::errors::Error {
+    use http_body_util::BodyExt;
+
+    let status_code = response.status().as_u16();
+    let body = response.into_body().collect();
+    // The driver moves the body along; its own end says nothing that the body does not.
+    let (body, _) = tokio::join!(body, driver);
+    let body = body
+        .map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default();
+    let message = serde_json::from_slice::<serde_json::Value>(&body)
+        .ok()
+        .and_then(|value| Some(value.get("message")?.as_str()?.to_owned()))
+        .unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned());
+    bollard::errors::Error::DockerResponseServerError {
+        status_code,
+        message,
+    }
+}
+
+pub(crate) type ResponseFuture =
+    Pin<Box<dyn Future<Output = Result<Response<Incoming>, bollard::errors::Error>> + Send>>;
+
+impl Connector {
+    /// The way of one request to the engine, for its client.
+    pub(crate) fn into_transport(self) -> impl Fn(BollardRequest) -> ResponseFuture + Send + Sync {
+        move |request| self.request(request)
+    }
+
+    fn request(&self, mut request: BollardRequest) -> ResponseFuture {
+        let connector = self.clone();
+        Box::pin(async move {
+            let limit = if request.uri().path() == "/images/create" {
+                PULL_LIMIT
+            } else {
+                ANSWER_LIMIT
+            };
+            make_relative(&mut request)?;
+            let connection = connector.connect(limit).await?;
+            let (mut sender, driver) = http1::handshake(TokioIo::new(connection)).await?;
+            // Ends with the response's body, or when nobody waits for the response any more.
+            tokio::spawn(async move {
+                if let Err(error) = driver.await {
+                    tracing::trace!(%error, "a connection to the engine ended");
+                }
+            });
+            Ok(sender.send_request(request).await?)
+        })
+    }
+}
+
+/// Brings a request into the form that a server expects, without the name of a proxied host.
+fn make_relative(request: &mut BollardRequest) -> Result<(), bollard::errors::Error> {
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or("/", |target| target.as_str());
+    *request.uri_mut() = target.parse()?;
+    let headers = request.headers_mut();
+    headers.insert(HOST, HeaderValue::from_static("docker"));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    // The engine reads the URL-safe alphabet; the client writes the other one.
+    if let Some(auth) = headers.get_mut("X-Registry-Auth")
+        && let Ok(text) = auth.to_str()
+    {
+        *auth = HeaderValue::from_str(&text.replace('+', "-").replace('/', "_"))
+            .map_err(hyper::http::Error::from)?;
+        auth.set_sensitive(true);
+    }
+    Ok(())
+}
+
+/// A connection that counts what comes in.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    socket: Socket,
+    /// How much may still come in; `None` for a stream whose reader needs no more memory for more.
+    left: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let result = match &mut self.socket {
+            Socket::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Socket::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
+        };
+        if let (Poll::Ready(Ok(())), Some(left)) = (&result, &mut self.left) {
+            let read = (buffer.filled().len() - before) as u64;
+            let Some(rest) = left.checked_sub(read) else {
+                return Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::FileTooLarge,
+                    "the engine's answer does not end",
+                )));
+            };
+            *left = rest;
+        }
+        result
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.socket {
+            Socket::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Socket::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.socket {
+            Socket::Unix(stream) => Pin::new(stream).poll_flush(cx),
+            Socket::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.socket {
+            Socket::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
