@@ -36,6 +36,11 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Run a command and exit with its code.
     Run(RunArgs),
+    /// Say what `run` would do, without doing it: the words that would be started, the names of the
+    /// variables, limits, isolation, and what the backend would ask its engine for.
+    Plan(RunArgs),
+    /// List and run tools by name.
+    Tools(ToolsArgs),
     /// Say which backends work here, and why others do not.
     Doctor(DoctorArgs),
     /// Write, check and show the configuration.
@@ -70,9 +75,57 @@ pub(crate) struct RunArgs {
     /// Print one JSON object when the command has ended, instead of its output while it runs.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Say what would be done, without doing it; the same as `plan`.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// A program with its arguments, or one word: a line for the backend's shell.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ToolsArgs {
+    #[command(subcommand)]
+    pub(crate) command: ToolsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// List the tools: those that are registered, and the skills in the module directory.
+    List {
+        /// Print JSON instead of a table.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a tool and exit with its code.
+    Run(ToolRunArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ToolRunArgs {
+    /// How long the call may take, such as 500ms, 5s, 2m [default: the tool's time].
+    #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
+    pub(crate) timeout: Option<Duration>,
+    /// A variable for the tool. It gets it if runtime.env_whitelist has the name.
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) env: Vec<(String, String)>,
+    /// The directory to run in [default: this one].
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) workdir: Option<PathBuf>,
+    /// Give our stdin to the tool. Otherwise its stdin is at its end from the start.
+    #[arg(long)]
+    pub(crate) stdin: bool,
+    /// Print one JSON object when the tool has ended, instead of its output while it runs.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say what would be done, without doing it.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The tool's name.
+    pub(crate) name: String,
+    /// The arguments of the call.
+    #[arg(last = true, value_name = "ARG")]
+    pub(crate) args: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use prx_runtime::{Diagnosis, Result};
+use prx_runtime::{Diagnosis, Result, RoundTrip};
 use serde::Serialize;
 
 use crate::args::{DoctorArgs, Global};
@@ -18,6 +18,18 @@ struct Row<'a> {
     isolation: &'a str,
     detail: &'a str,
     hint: Option<&'a str>,
+    /// What came of really using it, where that was tried.
+    round_trip: Option<Trip<'a>>,
+}
+
+/// What came of using a backend, as JSON; an error where something did not work.
+#[derive(Serialize)]
+struct Trip<'a> {
+    good: bool,
+    command_error: Option<&'a str>,
+    workspace_error: Option<&'a str>,
+    network_reached: bool,
+    network_open: bool,
 }
 
 pub(crate) async fn run(global: &Global, args: &DoctorArgs) -> Result<Code> {
@@ -43,6 +55,13 @@ fn json(diagnoses: &[Diagnosis]) -> Result<String> {
             isolation: diagnosis.isolation.as_str(),
             detail: &diagnosis.probe.detail,
             hint: diagnosis.probe.hint.as_deref(),
+            round_trip: diagnosis.round_trip.as_ref().map(|trip| Trip {
+                good: trip.is_good(),
+                command_error: trip.command.as_ref().err().map(String::as_str),
+                workspace_error: trip.workspace.as_ref().err().map(String::as_str),
+                network_reached: trip.network_reached,
+                network_open: trip.network_open,
+            }),
         })
         .collect();
     let text = serde_json::to_string_pretty(&rows)
@@ -71,6 +90,27 @@ fn table(diagnoses: &[Diagnosis]) -> String {
         if let Some(hint) = &diagnosis.probe.hint {
             let _ = writeln!(text, "{:<31}{hint}", "");
         }
+        for line in diagnosis.round_trip.iter().flat_map(trip_lines) {
+            let _ = writeln!(text, "{:<31}{line}", "");
+        }
     }
     text
+}
+
+fn trip_lines(trip: &RoundTrip) -> [String; 3] {
+    let outcome = |what: &str, result: &std::result::Result<(), String>| match result {
+        Ok(()) => format!("{what}: ok"),
+        Err(error) => format!("{what}: FAILED: {error}"),
+    };
+    let network = match (trip.network_open, trip.network_reached) {
+        (true, true) => "open, and the host was reached",
+        (true, false) => "open; the host's loopback was not reached",
+        (false, false) => "closed: the host was not reached",
+        (false, true) => "FAILED: it should be closed, and the host was reached",
+    };
+    [
+        outcome("run a command", &trip.command),
+        outcome("write in the workspace", &trip.workspace),
+        format!("network: {network}"),
+    ]
 }

@@ -8,10 +8,12 @@ mod exit;
 mod failure;
 mod host;
 mod logging;
+mod plan;
 mod prune;
 mod run;
 mod run_json;
 mod signals;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -55,6 +57,8 @@ async fn dispatch(args: Args) -> prx_runtime::Result<exit::Code> {
     let global = args.global;
     match args.command {
         Command::Run(args) => run::run(&global, args).await,
+        Command::Plan(args) => plan::run(&global, args).await,
+        Command::Tools(args) => tools::run(&global, args.command).await,
         Command::Doctor(args) => doctor::run(&global, &args).await,
         Command::Config(args) => config::run(&global, args.command),
         Command::Prune => prune::run(&global).await,

@@ -5,29 +5,38 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use prx_runtime::{
-    Error, ErrorKind, ExecutionControl, ExecutionOutput, ExecutionRequest, Result, Stdin,
-    create_runtime,
+    Error, ErrorKind, Execution, ExecutionControl, ExecutionOutput, ExecutionRequest, Result,
+    Stdin, config::Config, create_runtime,
 };
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::args::{Global, RunArgs};
 use crate::exit::{self, Code};
 use crate::signals::Signals;
-use crate::{config, failure, run_json};
+use crate::{config, failure, plan, run_json};
 
 /// How much is read from the command at once, in bytes.
 const CHUNK: usize = 64 * 1024;
 
 pub(crate) async fn run(global: &Global, args: RunArgs) -> Result<Code> {
+    if args.dry_run {
+        return plan::run(global, args).await;
+    }
     let config = config::load(global)?;
-    let grace = Duration::from_millis(config.runtime.kill_grace_ms);
-    let default_timeout = Duration::from_secs(config.runtime.default_timeout_secs);
-    let mut signals = Signals::listen().map_err(|error| failure::io("cannot start", &error))?;
     let json = args.json;
-    let started = async {
-        let runtime = create_runtime(&config).await?;
-        runtime.spawn(request(args, default_timeout)).await
-    };
+    let request = request(args, &config);
+    let started = async { create_runtime(&config).await?.spawn(request).await };
+    follow(started, config.runtime.kill_grace(), json).await
+}
+
+/// Starts an execution, passes on what it says, ends it when we are told to end, and gives its
+/// code.
+pub(crate) async fn follow(
+    started: impl Future<Output = Result<Execution>>,
+    grace: Duration,
+    json: bool,
+) -> Result<Code> {
+    let mut signals = Signals::listen().map_err(|error| failure::io("cannot start", &error))?;
     // Pulling an image may take long, and is given up with us.
     let mut execution = tokio::select! {
         execution = started => execution?,
@@ -55,6 +64,9 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> Result<Code> {
     let ((output, unread), signal) = until_signal(all, &mut signals, &control, grace).await;
     let output = output?;
     warn_of_refused(&output.refused_env);
+    if let Some(kept) = &output.kept {
+        let _ = writeln!(io::stderr(), "prx-runtime: kept {kept}");
+    }
     match unread {
         Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit::BROKEN_PIPE),
         Some(error) => Err(failure::io("cannot pass on the command's output", &error)),
@@ -62,7 +74,8 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> Result<Code> {
     }
 }
 
-fn request(args: RunArgs, default_timeout: Duration) -> ExecutionRequest {
+/// The request that the command line describes.
+pub(crate) fn request(args: RunArgs, config: &Config) -> ExecutionRequest {
     let mut words = args.command.into_iter();
     let first = words.next().unwrap_or_default();
     // As the published `execute`: alone it is a line, with arguments a program.
@@ -73,7 +86,7 @@ fn request(args: RunArgs, default_timeout: Duration) -> ExecutionRequest {
     };
     request = request
         .envs(args.env)
-        .timeout(args.timeout.unwrap_or(default_timeout));
+        .timeout(args.timeout.unwrap_or(config.runtime.default_timeout()));
     if let Some(directory) = args.workdir {
         request = request.working_dir(directory);
     }
@@ -81,9 +94,14 @@ fn request(args: RunArgs, default_timeout: Duration) -> ExecutionRequest {
         request = request.tool(tool);
     }
     if args.stdin {
-        request = request.stdin(Stdin::Reader(Box::new(tokio::io::stdin())));
+        request = request.stdin(host_stdin());
     }
     request
+}
+
+/// Our own stdin, for the command.
+pub(crate) fn host_stdin() -> Stdin {
+    Stdin::Reader(Box::new(tokio::io::stdin()))
 }
 
 /// Waits for `future`, and ends the execution on a signal: with a grace on the first, at once on

@@ -226,9 +226,31 @@ impl ExecutionRequest {
         self
     }
 
+    /// The directory that was asked for.
+    pub fn requested_working_dir(&self) -> Option<&Path> {
+        self.working_dir.as_deref()
+    }
+
     /// What is to be run.
     pub fn invocation(&self) -> &Invocation {
         &self.invocation
+    }
+
+    /// The same request for another command, for adapters that wrap one.
+    #[must_use]
+    pub fn with_invocation(mut self, invocation: Invocation) -> Self {
+        self.invocation = invocation;
+        self
+    }
+
+    /// The timeout that was asked for.
+    pub fn requested_timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    /// Where stdin is to come from.
+    pub fn requested_stdin(&self) -> &Stdin {
+        &self.stdin
     }
 }
 

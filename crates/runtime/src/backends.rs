@@ -1,11 +1,12 @@
 //! The table of backends. The only place that knows which are compiled in.
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use prx_runtime_core::config::Config;
-use prx_runtime_core::{IsolationLevel, Result, RuntimeAdapter};
+use prx_runtime_core::config::{Config, SandboxKind};
+use prx_runtime_core::{Invocation, IsolationLevel, Result, RuntimeAdapter};
 
 /// A backend that this project has, whether or not this build has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,17 @@ pub struct BackendInfo {
     pub isolation: IsolationLevel,
 }
 
-type Creation<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn RuntimeAdapter>>> + Send + 'a>>;
+/// Whether a command in a directory means something to a backend.
+pub(crate) type Resolves = Box<dyn Fn(&Invocation, &Path) -> bool + Send + Sync>;
+
+/// An adapter that was made and checked.
+pub(crate) struct Made {
+    pub(crate) adapter: Arc<dyn RuntimeAdapter>,
+    /// Which commands it can run, where it cannot run all.
+    pub(crate) resolves: Option<Resolves>,
+}
+
+type Creation<'a> = Pin<Box<dyn Future<Output = Result<Made>> + Send + 'a>>;
 
 /// Makes an adapter and checks that what it needs is there.
 pub(crate) type Create = for<'a> fn(&'a Config) -> Creation<'a>;
@@ -29,27 +40,108 @@ pub(crate) type Create = for<'a> fn(&'a Config) -> Creation<'a>;
 pub(crate) struct Backend {
     pub(crate) name: &'static str,
     pub(crate) feature: &'static str,
-    pub(crate) isolation: IsolationLevel,
+    isolation: IsolationLevel,
     pub(crate) create: Option<Create>,
 }
 
 /// In the order in which `auto` tries them.
-pub(crate) static BACKENDS: [Backend; 1] = [Backend {
+pub(crate) static BACKENDS: [Backend; 3] = [DOCKER, WASM, NATIVE];
+
+const DOCKER: Backend = Backend {
+    name: "docker",
+    feature: "docker",
+    isolation: IsolationLevel::Container,
+    create: compiled::DOCKER,
+};
+const WASM: Backend = Backend {
+    name: "wasm",
+    feature: "wasm-runtime",
+    isolation: IsolationLevel::Container,
+    create: compiled::WASM,
+};
+const NATIVE: Backend = Backend {
     name: "native",
     feature: "native",
     isolation: IsolationLevel::None,
-    create: NATIVE,
-}];
+    create: compiled::NATIVE,
+};
 
-#[cfg(feature = "native")]
-const NATIVE: Option<Create> = Some(|config| {
-    Box::pin(async move {
-        let runtime = prx_runtime_native::NativeRuntime::new(config)?;
-        Ok(Arc::new(runtime) as Arc<dyn RuntimeAdapter>)
-    })
-});
-#[cfg(not(feature = "native"))]
-const NATIVE: Option<Create> = None;
+impl Backend {
+    /// The isolation it gives under `config`.
+    pub(crate) fn isolation(&self, config: &Config) -> IsolationLevel {
+        let confined = config.security.sandbox.backend != SandboxKind::None;
+        if self.name == "native" && confined {
+            IsolationLevel::Sandbox
+        } else {
+            self.isolation
+        }
+    }
+}
+
+mod compiled {
+    //! What each feature adds. A backend that is left out is `None`.
+
+    use super::{Create, Made};
+
+    #[cfg(feature = "native")]
+    pub(super) const NATIVE: Option<Create> = Some(|config| {
+        Box::pin(async move {
+            let runtime = prx_runtime_native::NativeRuntime::new(config)?;
+            Ok(Made {
+                adapter: std::sync::Arc::new(runtime),
+                resolves: None,
+            })
+        })
+    });
+    #[cfg(not(feature = "native"))]
+    pub(super) const NATIVE: Option<Create> = None;
+
+    #[cfg(feature = "docker")]
+    pub(super) const DOCKER: Option<Create> = Some(|config| {
+        Box::pin(async move {
+            let runtime = prx_runtime_docker::DockerRuntime::new(config)?;
+            runtime.validate().await?;
+            Ok(Made {
+                adapter: std::sync::Arc::new(runtime),
+                resolves: None,
+            })
+        })
+    });
+    #[cfg(not(feature = "docker"))]
+    pub(super) const DOCKER: Option<Create> = None;
+
+    #[cfg(feature = "wasmtime")]
+    pub(super) const WASM: Option<Create> = Some(|config| Box::pin(wasm(config)));
+    #[cfg(not(feature = "wasmtime"))]
+    pub(super) const WASM: Option<Create> = None;
+
+    #[cfg(feature = "wasmtime")]
+    async fn wasm(config: &prx_runtime_core::config::Config) -> prx_runtime_core::Result<Made> {
+        use prx_runtime_core::config::WasmEngineKind;
+        use prx_runtime_core::{Error, ErrorKind};
+
+        match config.runtime.wasm.engine {
+            WasmEngineKind::Wasmtime => {
+                let runtime = prx_runtime_wasmtime::WasmtimeRuntime::new(config)?;
+                let adapter = std::sync::Arc::new(runtime);
+                let resolver = std::sync::Arc::clone(&adapter);
+                Ok(Made {
+                    adapter,
+                    resolves: Some(Box::new(move |invocation, directory| {
+                        resolver.resolves(invocation, directory)
+                    })),
+                })
+            }
+            engine => Err(Error::new(
+                ErrorKind::Unavailable,
+                format!("the engine `{engine}` (runtime.wasm.engine) is not compiled in"),
+            )
+            .with_hint(format!(
+                "build with `--features {engine}`; this build has: wasmtime"
+            ))),
+        }
+    }
+}
 
 /// All backends of this project, in the order in which `auto` tries them.
 pub fn backends() -> impl ExactSizeIterator<Item = BackendInfo> {

@@ -6,7 +6,7 @@ use prx_runtime_core::config::{Config, MinimumIsolation};
 use prx_runtime_core::{Error, ErrorKind, IsolationLevel, Result, RuntimeAdapter};
 
 use crate::auto;
-use crate::backends::{BACKENDS, Backend, compiled_names};
+use crate::backends::{BACKENDS, Backend, Made, compiled_names};
 
 /// Makes the adapter that `config` asks for and checks that it can be used: that it is compiled
 /// in, that what it needs is there and answers, and that it isolates as much as
@@ -16,30 +16,30 @@ use crate::backends::{BACKENDS, Backend, compiled_names};
 ///
 /// [`ErrorKind::InvalidConfig`] for a configuration that cannot be right, such as an unknown
 /// backend; [`ErrorKind::Unavailable`] for a backend that is not compiled in or does not work
-/// here; [`ErrorKind::Refused`] where the isolation would be too weak. Each says what would help.
+/// here; [`ErrorKind::Image`] for an image that is not there and cannot be pulled;
+/// [`ErrorKind::Refused`] where the isolation would be too weak. Each says what would help.
 pub async fn create_runtime(config: &Config) -> Result<Arc<dyn RuntimeAdapter>> {
     config.validate()?;
     match config.runtime.backend.as_str() {
         "auto" => auto::create(config).await,
-        name => create(find(name)?, config).await,
+        name => Ok(create(find(name)?, config).await?.adapter),
     }
 }
 
-fn find(name: &str) -> Result<&'static Backend> {
-    BACKENDS
-        .iter()
-        .find(|backend| backend.name == name)
-        .ok_or_else(|| {
-            Error::new(
-                ErrorKind::InvalidConfig,
-                format!("there is no backend `{name}` (runtime.backend)"),
-            )
-            .with_hint(format!("this build has: {}", compiled_names()))
-        })
+/// The backend of that name, compiled in or not.
+pub(crate) fn find(name: &str) -> Result<&'static Backend> {
+    let found = BACKENDS.iter().find(|backend| backend.name == name);
+    found.ok_or_else(|| {
+        Error::new(
+            ErrorKind::InvalidConfig,
+            format!("there is no backend `{name}` (runtime.backend)"),
+        )
+        .with_hint(format!("this build has: {}", compiled_names()))
+    })
 }
 
-/// Makes one named backend.
-pub(crate) async fn create(backend: &Backend, config: &Config) -> Result<Arc<dyn RuntimeAdapter>> {
+/// Makes one named backend and checks it.
+pub(crate) async fn create(backend: &Backend, config: &Config) -> Result<Made> {
     let Some(create) = backend.create else {
         return Err(Error::new(
             ErrorKind::Unavailable,
@@ -52,19 +52,21 @@ pub(crate) async fn create(backend: &Backend, config: &Config) -> Result<Arc<dyn
         )));
     };
     let minimum = minimum(config);
-    if backend.isolation < minimum {
+    let isolation = backend.isolation(config);
+    if isolation < minimum {
         return Err(Error::new(
             ErrorKind::Refused,
             format!(
-                "the backend `{}` isolates by `{}`, and runtime.minimum_isolation is `{minimum}`",
-                backend.name, backend.isolation
+                "the backend `{}` isolates by `{isolation}`, and runtime.minimum_isolation is \
+                 `{minimum}`",
+                backend.name
             ),
         )
         .with_hint("choose a backend that isolates more, or lower the minimum"));
     }
-    let runtime = create(config).await?;
-    runtime.probe().await.require(backend.name)?;
-    Ok(runtime)
+    let made = create(config).await?;
+    made.adapter.probe().await.require(backend.name)?;
+    Ok(made)
 }
 
 fn minimum(config: &Config) -> IsolationLevel {

@@ -26,16 +26,20 @@ mod auto;
 mod backends;
 mod create;
 mod diagnose;
+mod round_trip;
+mod split;
+mod sweep;
+mod tools;
 
 pub use backends::{BackendInfo, backends};
 pub use create::create_runtime;
 pub use diagnose::{Diagnosis, diagnose};
 pub use prx_runtime_core::*;
+pub use round_trip::RoundTrip;
+pub use sweep::{SweepReport, sweep};
+pub use tools::{Tool, ToolCall, ToolOrigin, ToolRegistry};
 
 #[cfg(feature = "native")]
 pub use prx_runtime_native as native;
 #[cfg(feature = "native")]
 pub use prx_runtime_native::{HostHardening, harden_host};
-
-mod sweep;
-pub use sweep::{SweepReport, sweep};

@@ -1,0 +1,29 @@
+//! Every example is run, not only compiled.
+
+#![cfg(feature = "native")]
+#![expect(
+    clippy::print_stderr,
+    reason = "examples say on stderr what they found"
+)]
+
+#[path = "../examples/auto.rs"]
+mod auto;
+#[path = "../examples/custom_adapter.rs"]
+mod custom_adapter;
+#[path = "../examples/run_once.rs"]
+mod run_once;
+
+#[test]
+fn auto() -> prx_runtime::Result<()> {
+    auto::main()
+}
+
+#[test]
+fn custom_adapter() -> prx_runtime::Result<()> {
+    custom_adapter::main()
+}
+
+#[test]
+fn run_once() -> prx_runtime::Result<()> {
+    run_once::main()
+}
