@@ -6,6 +6,7 @@ mod config;
 mod doctor;
 mod exit;
 mod failure;
+mod forward;
 mod host;
 mod logging;
 mod plan;

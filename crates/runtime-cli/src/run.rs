@@ -8,15 +8,15 @@ use prx_runtime::{
     Error, ErrorKind, Execution, ExecutionControl, ExecutionOutput, ExecutionRequest, Result,
     Stdin, config::Config, create_runtime,
 };
-use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::args::{Global, RunArgs};
 use crate::exit::{self, Code};
+use crate::forward::forward;
 use crate::signals::Signals;
 use crate::{config, failure, plan, run_json};
 
-/// How much is read from the command at once, in bytes.
-const CHUNK: usize = 64 * 1024;
+/// How long our reader has for the rest of the output once a signal has ended the command.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(global: &Global, args: RunArgs) -> Result<Code> {
     if args.dry_run {
@@ -49,19 +49,45 @@ pub(crate) async fn follow(
         failure::print(&run_json::render(&output)?)?;
         return Ok(code(&output, signal));
     }
-    let stdout = forward(execution.stdout.take(), io::stdout());
-    let stderr = forward(execution.stderr.take(), io::stderr());
-    let all = async {
-        let streams = async {
+    let streams = {
+        let stdout = forward(execution.stdout.take(), io::stdout());
+        let stderr = forward(execution.stderr.take(), io::stderr());
+        let control = control.clone();
+        async move {
             let unread = tokio::try_join!(stdout, stderr).err();
             if unread.is_some() {
                 control.kill();
             }
             unread
-        };
-        tokio::join!(execution.wait(), streams)
+        }
     };
-    let ((output, unread), signal) = until_signal(all, &mut signals, &control, grace).await;
+    let mut streams = std::pin::pin!(streams);
+    let mut passed_on = None;
+    let ended = async {
+        let mut ended = std::pin::pin!(execution.wait());
+        loop {
+            tokio::select! {
+                output = &mut ended => return output,
+                unread = &mut streams, if passed_on.is_none() => passed_on = Some(unread),
+            }
+        }
+    };
+    let (output, mut signal) = until_signal(ended, &mut signals, &control, grace).await;
+    // Who reads us may be behind, and has all the time for it unless we are to end.
+    let unread = match (passed_on, signal) {
+        (Some(unread), _) => unread,
+        (None, Some(_)) => tokio::time::timeout(LAST_WORDS, streams)
+            .await
+            .ok()
+            .flatten(),
+        (None, None) => tokio::select! {
+            unread = streams => unread,
+            late = signals.next() => {
+                signal = Some(late);
+                None
+            }
+        },
+    };
     let output = output?;
     warn_of_refused(&output.refused_env);
     if let Some(kept) = &output.kept {
@@ -120,24 +146,6 @@ async fn until_signal<T>(
             signal = signals.next() => {
                 control.terminate(if first.is_none() { grace } else { Duration::ZERO });
                 first.get_or_insert(signal);
-            }
-        }
-    }
-}
-
-/// Passes a stream on as it comes. Written without buffering, so that a prompt without a newline
-/// is seen; blocking, since there is nothing to do for us while our reader is slow.
-async fn forward(stream: Option<impl AsyncRead + Unpin>, mut target: impl Write) -> io::Result<()> {
-    let Some(mut stream) = stream else {
-        return Ok(());
-    };
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        match stream.read(&mut chunk).await? {
-            0 => return Ok(()),
-            read => {
-                target.write_all(&chunk[..read])?;
-                target.flush()?;
             }
         }
     }
