@@ -1,11 +1,6 @@
 //! Every example is run, not only compiled.
 
 #![cfg(feature = "native")]
-#![expect(
-    clippy::print_stderr,
-    reason = "examples say on stderr what they found"
-)]
-
 #[path = "../examples/auto.rs"]
 mod auto;
 #[path = "../examples/custom_adapter.rs"]
