@@ -2,8 +2,10 @@
 //! scenario to a file.
 
 #![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod adapter_dropped;
+mod alone;
 mod bystanders;
 mod caller_panics;
 mod closed_stdout;
@@ -24,6 +26,7 @@ mod refused_programs;
 mod runtime_shutdown;
 mod shell_missing;
 mod signals;
+mod sleeper;
 mod slow_reader;
 mod stage;
 mod stopped;
