@@ -194,6 +194,8 @@ struct State {
     /// All that was ever found besides the main process, by pid and start. What loses its parent
     /// to our own signals is a descendant no more, and may carry no cookie.
     seen: HashSet<(i32, u64)>,
+    /// The last look failed or was incomplete, for want of descriptors or memory.
+    blind: bool,
 }
 
 /// What is alive of an execution.
@@ -235,7 +237,8 @@ impl Tree {
 
     /// Whether anything is left besides the main process.
     pub(crate) fn is_empty(&self) -> bool {
-        self.find(&mut self.lock()).others.is_empty()
+        let mut state = self.lock();
+        self.find(&mut state).others.is_empty() && !state.blind
     }
 
     /// Sends a signal once to each: a program may take the second for impatience.
@@ -254,7 +257,9 @@ impl Tree {
     }
 
     fn find(&self, state: &mut State) -> Found {
-        let processes = proc::others();
+        let table = proc::others();
+        let mut blind = table.is_err();
+        let processes = table.unwrap_or_default();
         let leader = processes
             .iter()
             .find(|process| !state.reaped && process.pid == self.leader);
@@ -266,9 +271,13 @@ impl Tree {
             .filter(|process| {
                 leader.is_some_and(|leader| process.group == leader.pid)
                     || state.seen.contains(&process.identity())
-                    || process
-                        .cookie()
-                        .is_some_and(|value| self.cookie.is_in(&value))
+                    || match process.cookie() {
+                        Ok(value) => value.is_some_and(|value| self.cookie.is_in(&value)),
+                        Err(_) => {
+                            blind = true;
+                            false
+                        }
+                    }
             })
             .map(|process| process.pid)
             .collect();
@@ -281,6 +290,7 @@ impl Tree {
             .filter(|process| roots.contains(&process.pid) && process.pid != self.leader)
             .collect();
         state.seen.extend(others.iter().map(Process::identity));
+        state.blind = blind;
         Found {
             leader_alive,
             others,
@@ -297,6 +307,10 @@ impl Tree {
     /// inherited; says whether that is done.
     fn reap(&self, child: &mut Child) -> bool {
         let mut state = self.lock();
+        if state.blind {
+            // The main process names the group: it stays until the rest is known to have gone.
+            return false;
+        }
         state.reaped = match child.try_wait() {
             Ok(status) => status.is_some(),
             // Somebody else took the status: it has ended all the same.
@@ -346,15 +360,18 @@ pub(crate) fn end_orphans() -> u32 {
     let begin = Instant::now();
     let mut ended = HashSet::new();
     while begin.elapsed() < SWEEP_PATIENCE {
-        let processes = proc::others();
+        let Ok(processes) = proc::others() else {
+            break;
+        };
         let mut roots: HashSet<i32> = processes
             .iter()
             .filter(|process| process.alive)
             .filter(|process| {
                 ended.contains(&process.identity())
-                    || process
-                        .cookie()
-                        .is_some_and(|value| cookie::owners(&value).any(is_provably_dead))
+                    || matches!(
+                        process.cookie(),
+                        Ok(Some(value)) if cookie::owners(&value).any(is_provably_dead)
+                    )
             })
             .map(|process| process.pid)
             .collect();

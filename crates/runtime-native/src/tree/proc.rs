@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 
 use prx_runtime_core::EXECUTION_ID_VARIABLE;
 use rustix::process::{
@@ -27,12 +27,15 @@ pub(super) struct Process {
 impl Process {
     /// What the table says of `pid` now.
     pub(super) fn read(pid: i32) -> Option<Self> {
+        Self::try_read(pid).ok().flatten()
+    }
+
+    /// As [`read`](Self::read), with an error where it cannot be known.
+    fn try_read(pid: i32) -> io::Result<Option<Self>> {
         let mut stat = [0; 1024];
-        let read = fs::File::open(format!("/proc/{pid}/stat"))
-            .ok()?
-            .read(&mut stat)
-            .ok()?;
-        Self::parse(pid, &stat[..read])
+        let read =
+            fs::File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut stat));
+        Ok(known(read)?.and_then(|read| Self::parse(pid, &stat[..read])))
     }
 
     fn parse(pid: i32, stat: &[u8]) -> Option<Self> {
@@ -57,14 +60,14 @@ impl Process {
     }
 
     /// The value of the cookie variable, where the process carries one and we may look.
-    pub(super) fn cookie(&self) -> Option<String> {
-        let environ = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
+    pub(super) fn cookie(&self) -> io::Result<Option<String>> {
+        let environ = known(fs::read(format!("/proc/{}/environ", self.pid)))?.unwrap_or_default();
         let value = environ.split(|byte| *byte == 0).find_map(|entry| {
             entry
                 .strip_prefix(EXECUTION_ID_VARIABLE.as_bytes())?
                 .strip_prefix(b"=")
-        })?;
-        String::from_utf8(value.to_vec()).ok()
+        });
+        Ok(value.and_then(|value| String::from_utf8(value.to_vec()).ok()))
     }
 
     /// Signals this very process, or nothing if it has gone.
@@ -97,20 +100,32 @@ pub(super) fn reap_inherited(&(pid, start): &(i32, u64)) -> bool {
     !inherited || !matches!(waitid(WaitId::Pid(id), look), Ok(None))
 }
 
-/// The process table, without this process and its ancestors.
-pub(super) fn others() -> Vec<Process> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let mut processes: Vec<Process> = entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(Process::read)
-        .collect();
+/// The process table, without this process and its ancestors. An error where it cannot be read or
+/// would be incomplete, which must not be taken for nothing being there.
+pub(super) fn others() -> io::Result<Vec<Process>> {
+    let mut processes = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        if let Some(pid) = entry?.file_name().to_str().and_then(|pid| pid.parse().ok()) {
+            processes.extend(Process::try_read(pid)?);
+        }
+    }
     let mut own = std::process::id().cast_signed();
     while let Some(index) = processes.iter().position(|process| process.pid == own) {
         own = processes.swap_remove(index).parent;
     }
-    processes
+    Ok(processes)
+}
+
+/// What was read of a process; `None` where it has gone or is not for us to see, which is an answer
+/// too. Being out of descriptors, say, is none.
+fn known<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EINTR) => Err(error),
+            _ => Ok(None),
+        },
+    }
 }
 
 /// Extends `roots` by everything in `processes` that descends from one of them.
@@ -168,6 +183,7 @@ mod tests {
         let parent = Process::read(own).unwrap().parent;
         assert!(
             others()
+                .unwrap()
                 .iter()
                 .all(|process| process.pid != own && process.pid != parent)
         );

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-/// Set in the process of a test that runs [`alone`].
+/// Set in the process of a test that runs [`alone_under`] a launcher or none.
 const ALONE: &str = "PRX_TEST_ALONE";
 
 /// A process of the test itself, started past the runtime.
@@ -17,12 +17,7 @@ pub(crate) fn process(program: impl AsRef<Path>) -> Command {
 }
 
 /// Runs `body` in a process in which nothing else runs, for what concerns a whole process. `test`
-/// is the very test that calls this.
-pub(crate) fn alone<T>(test: T, body: impl FnOnce()) {
-    alone_under(&[], test, body);
-}
-
-/// As [`alone`], with the process started by `launcher`, a program and its arguments.
+/// is the very test that calls this; `launcher` starts the process, a program and its arguments.
 pub(crate) fn alone_under<T>(launcher: &[&str], _test: T, body: impl FnOnce()) {
     if std::env::var_os(ALONE).is_some() {
         return body();

@@ -18,6 +18,7 @@ mod host_children;
 mod host_signals;
 mod isolation;
 mod large_arguments;
+mod no_descriptors;
 mod nothing_left;
 mod partial_output;
 mod process_substitution;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use prx_runtime_core::config::Config;
 use prx_runtime_native::NativeRuntime;
 
-pub(crate) use crate::alone::{alone, alone_under, process};
+pub(crate) use crate::alone::{alone_under, process};
 pub(crate) use crate::sleeper::Sleeper;
 
 /// How long a fact may take to come true on a machine that is busy with other things.
@@ -46,6 +46,11 @@ pub(crate) fn multi_thread() -> tokio::runtime::Runtime {
         .enable_all()
         .build()
         .unwrap()
+}
+
+/// Runs `body` in a process in which nothing else runs.
+pub(crate) fn alone<T>(test: T, body: impl FnOnce()) {
+    alone_under(&[], test, body);
 }
 
 impl Sleeper {
