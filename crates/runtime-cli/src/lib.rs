@@ -39,10 +39,12 @@ pub fn main() -> ExitCode {
     };
     logging::start(args.verbose);
     host::prepare();
-    let runtime = match tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    {
+    let built = host::check_descriptors().and_then(|()| {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+    });
+    let runtime = match built {
         Ok(runtime) => runtime,
         Err(error) => return failure::report(&failure::io("cannot start", &error)).into(),
     };

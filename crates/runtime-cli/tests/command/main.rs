@@ -1,0 +1,24 @@
+//! The command `prx-runtime` from outside, as a host process: one scenario to a file.
+
+#![cfg(all(target_os = "linux", feature = "native"))]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../../runtime-native/tests/behaviour/alone.rs"]
+mod alone;
+mod audit;
+mod bad_input;
+mod broken_pipe;
+mod completions;
+mod config;
+mod doctor;
+mod hostile_host;
+mod json;
+mod killed_host;
+mod live_output;
+mod readme_commands;
+mod signals;
+#[path = "../../../runtime-native/tests/behaviour/sleeper.rs"]
+mod sleeper;
+mod slow_reader;
+mod stage;
+mod stdin;
