@@ -43,3 +43,8 @@ pub use tools::{Tool, ToolCall, ToolOrigin, ToolRegistry};
 pub use prx_runtime_native as native;
 #[cfg(feature = "native")]
 pub use prx_runtime_native::{HostHardening, harden_host};
+
+/// The example of the README, compiled and run.
+#[cfg(all(doctest, feature = "native"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
