@@ -5,7 +5,7 @@ use std::sync::Arc;
 use prx_runtime_core::config::Config;
 use prx_runtime_core::{Error, ErrorKind, Result, RuntimeAdapter};
 
-use crate::backends::{BACKENDS, Made};
+use crate::backends::{BACKENDS, Made, Purpose};
 use crate::create;
 use crate::split::Split;
 
@@ -54,7 +54,7 @@ pub(crate) async fn create(config: &Config) -> Result<Arc<dyn RuntimeAdapter>> {
     let mut made: Vec<Option<Made>> = Vec::new();
     let mut passed_over = Vec::new();
     for backend in &BACKENDS {
-        match create::create(backend, config).await {
+        match create::create(backend, config, Purpose::Choice).await {
             Ok(runtime) => {
                 let knows_all = runtime.resolves.is_none();
                 tried.push(if knows_all {

@@ -34,8 +34,19 @@ pub(crate) struct Made {
 
 type Creation<'a> = Pin<Box<dyn Future<Output = Result<Made>> + Send + 'a>>;
 
+/// What an adapter is made for, which decides how much is worth waiting for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It was named: what it needs is obtained, however long that takes within its own budget.
+    Named,
+    /// It is one of several: whether it needs can be had is found out soon, and then obtained.
+    Choice,
+    /// To be looked at: nothing is obtained.
+    Look,
+}
+
 /// Makes an adapter and checks that what it needs is there.
-pub(crate) type Create = for<'a> fn(&'a Config) -> Creation<'a>;
+pub(crate) type Create = for<'a> fn(&'a Config, Purpose) -> Creation<'a>;
 
 pub(crate) struct Backend {
     pub(crate) name: &'static str,
@@ -78,15 +89,27 @@ impl Backend {
     }
 }
 
+/// Fails where the adapter's own probe does, with what the probe found.
+#[cfg(any(feature = "native", feature = "docker", feature = "wasmtime"))]
+async fn check(backend: &str, adapter: &dyn RuntimeAdapter) -> Result<()> {
+    adapter.probe().await.require(backend)
+}
+
 mod compiled {
     //! What each feature adds. A backend that is left out is `None`.
 
+    #[cfg(any(feature = "native", feature = "docker", feature = "wasmtime"))]
+    use super::check;
+
+    #[cfg(feature = "docker")]
+    use super::Purpose;
     use super::{Create, Made};
 
     #[cfg(feature = "native")]
-    pub(super) const NATIVE: Option<Create> = Some(|config| {
+    pub(super) const NATIVE: Option<Create> = Some(|config, _| {
         Box::pin(async move {
             let runtime = prx_runtime_native::NativeRuntime::new(config)?;
+            check("native", &runtime).await?;
             Ok(Made {
                 adapter: std::sync::Arc::new(runtime),
                 resolves: None,
@@ -96,11 +119,22 @@ mod compiled {
     #[cfg(not(feature = "native"))]
     pub(super) const NATIVE: Option<Create> = None;
 
+    /// How long finding out whether an image can be had may take.
     #[cfg(feature = "docker")]
-    pub(super) const DOCKER: Option<Create> = Some(|config| {
+    const SOON: std::time::Duration = std::time::Duration::from_secs(4);
+
+    #[cfg(feature = "docker")]
+    pub(super) const DOCKER: Option<Create> = Some(|config, purpose| {
         Box::pin(async move {
             let runtime = prx_runtime_docker::DockerRuntime::new(config)?;
-            runtime.validate().await?;
+            // Whatever is wrong with the engine is said best by the probe.
+            check("docker", &runtime).await?;
+            if purpose != Purpose::Named {
+                runtime.image_available_or_pullable(SOON).await?;
+            }
+            if purpose != Purpose::Look {
+                runtime.validate().await?;
+            }
             Ok(Made {
                 adapter: std::sync::Arc::new(runtime),
                 resolves: None,
@@ -111,7 +145,7 @@ mod compiled {
     pub(super) const DOCKER: Option<Create> = None;
 
     #[cfg(feature = "wasmtime")]
-    pub(super) const WASM: Option<Create> = Some(|config| Box::pin(wasm(config)));
+    pub(super) const WASM: Option<Create> = Some(|config, _| Box::pin(wasm(config)));
     #[cfg(not(feature = "wasmtime"))]
     pub(super) const WASM: Option<Create> = None;
 
@@ -123,6 +157,7 @@ mod compiled {
         match config.runtime.wasm.engine {
             WasmEngineKind::Wasmtime => {
                 let runtime = prx_runtime_wasmtime::WasmtimeRuntime::new(config)?;
+                check("wasm", &runtime).await?;
                 let adapter = std::sync::Arc::new(runtime);
                 let resolver = std::sync::Arc::clone(&adapter);
                 Ok(Made {

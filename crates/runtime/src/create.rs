@@ -6,7 +6,7 @@ use prx_runtime_core::config::{Config, MinimumIsolation};
 use prx_runtime_core::{Error, ErrorKind, IsolationLevel, Result, RuntimeAdapter};
 
 use crate::auto;
-use crate::backends::{BACKENDS, Backend, Made, compiled_names};
+use crate::backends::{BACKENDS, Backend, Made, Purpose, compiled_names};
 
 /// Makes the adapter that `config` asks for and checks that it can be used: that it is compiled
 /// in, that what it needs is there and answers, and that it isolates as much as
@@ -22,7 +22,7 @@ pub async fn create_runtime(config: &Config) -> Result<Arc<dyn RuntimeAdapter>> 
     config.validate()?;
     match config.runtime.backend.as_str() {
         "auto" => auto::create(config).await,
-        name => Ok(create(find(name)?, config).await?.adapter),
+        name => Ok(create(find(name)?, config, Purpose::Named).await?.adapter),
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn find(name: &str) -> Result<&'static Backend> {
 }
 
 /// Makes one named backend and checks it.
-pub(crate) async fn create(backend: &Backend, config: &Config) -> Result<Made> {
+pub(crate) async fn create(backend: &Backend, config: &Config, purpose: Purpose) -> Result<Made> {
     let Some(create) = backend.create else {
         return Err(Error::new(
             ErrorKind::Unavailable,
@@ -64,9 +64,7 @@ pub(crate) async fn create(backend: &Backend, config: &Config) -> Result<Made> {
         )
         .with_hint("choose a backend that isolates more, or lower the minimum"));
     }
-    let made = create(config).await?;
-    made.adapter.probe().await.require(backend.name)?;
-    Ok(made)
+    create(config, purpose).await
 }
 
 fn minimum(config: &Config) -> IsolationLevel {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use prx_runtime_core::config::Config;
 use prx_runtime_core::{IsolationLevel, Probe};
 
-use crate::backends::BACKENDS;
+use crate::backends::{BACKENDS, Purpose};
 use crate::round_trip::{RoundTrip, round_trip};
 
 /// Longer than any backend may take to answer, so that one that breaks that rule is named.
@@ -39,7 +39,7 @@ pub async fn diagnose(config: &Config) -> Vec<Diagnosis> {
                 .with_hint(format!("build with `--features {}`", backend.feature)),
             Some(create) => {
                 let ask = async {
-                    let made = create(config).await?;
+                    let made = create(config, Purpose::Look).await?;
                     let probe = made.adapter.probe().await;
                     Ok::<_, prx_runtime_core::Error>((made, probe))
                 };

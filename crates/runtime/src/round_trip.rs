@@ -7,6 +7,8 @@ use prx_runtime_core::{ExecutionRequest, Exposure, RuntimeAdapter};
 
 /// How long one command of a round trip may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long all of it may take, what a backend has to obtain included.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What came of using a backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +34,19 @@ impl RoundTrip {
     }
 }
 
-/// Uses `runtime`: a command, a file in a workspace, a connection.
+/// Uses `runtime`: a command, a file in a workspace, a connection. Answers within [`PATIENCE`].
 pub(crate) async fn round_trip(runtime: &dyn RuntimeAdapter) -> RoundTrip {
+    tokio::time::timeout(PATIENCE, really(runtime))
+        .await
+        .unwrap_or_else(|_| RoundTrip {
+            command: Err(format!("no answer within {PATIENCE:?}")),
+            workspace: Err("not tried".to_owned()),
+            network_reached: false,
+            network_open: true,
+        })
+}
+
+async fn really(runtime: &dyn RuntimeAdapter) -> RoundTrip {
     let mut trip = RoundTrip {
         command: Err("not tried".to_owned()),
         workspace: Err("not tried".to_owned()),

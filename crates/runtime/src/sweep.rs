@@ -9,20 +9,36 @@ use prx_runtime_core::config::Config;
 pub struct SweepReport {
     /// How many local processes were ended.
     pub processes: u32,
+    /// The ids of the containers that were removed.
+    pub containers: Vec<String>,
+    /// What was not looked at or not removed, and why: an engine that does not answer.
+    pub not_done: Vec<String>,
 }
 
-/// Ends and removes what executions left whose host is provably dead. What belongs to a living
-/// host is not touched.
+/// Ends and removes what executions left whose host is provably dead, kept containers included.
+/// What belongs to a living host is not touched. An engine that cannot be asked is reported, and
+/// the rest is done all the same.
 ///
 /// # Errors
 ///
-/// A backend that is configured and answers could not be swept.
+/// The configuration is wrong.
 pub async fn sweep(config: &Config) -> Result<SweepReport> {
+    config.validate()?;
     let mut report = SweepReport::default();
     #[cfg(feature = "native")]
     {
         report.processes = prx_runtime_native::prune().ended;
     }
-    let _ = (config, &mut report);
+    #[cfg(feature = "docker")]
+    match prx_runtime_docker::DockerRuntime::prune(config).await {
+        Ok(pruned) => {
+            report.containers = pruned.removed;
+            let kept = pruned.failed.into_iter();
+            report
+                .not_done
+                .extend(kept.map(|id| format!("docker: container {id} cannot be removed")));
+        }
+        Err(error) => report.not_done.push(format!("docker: {error}")),
+    }
     Ok(report)
 }

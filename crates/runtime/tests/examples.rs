@@ -7,6 +7,9 @@ mod auto;
 mod custom_adapter;
 #[path = "../examples/run_once.rs"]
 mod run_once;
+#[cfg(feature = "wasmtime")]
+#[path = "../examples/wasm_skill.rs"]
+mod wasm_skill;
 
 #[test]
 fn auto() -> prx_runtime::Result<()> {
@@ -21,4 +24,10 @@ fn custom_adapter() -> prx_runtime::Result<()> {
 #[test]
 fn run_once() -> prx_runtime::Result<()> {
     run_once::main()
+}
+
+#[cfg(feature = "wasmtime")]
+#[test]
+fn wasm_skill() -> prx_runtime::Result<()> {
+    wasm_skill::main()
 }

@@ -11,6 +11,7 @@ use tokio::sync::OnceCell;
 use super::call::ToolCall;
 use super::discover;
 use super::tool::{Tool, ToolOrigin};
+use crate::backends::Purpose;
 use crate::create;
 
 /// One configuration and the adapters that were made for it. Executions hold on to the one they
@@ -105,7 +106,12 @@ impl State {
         // Two first calls make one adapter; calls of other tools do not wait for it.
         let make = || async {
             let backend = create::find(tool.kind.as_str())?;
-            let made = create::create(backend, config.as_ref().unwrap_or(&self.config)).await?;
+            let made = create::create(
+                backend,
+                config.as_ref().unwrap_or(&self.config),
+                Purpose::Named,
+            )
+            .await?;
             Ok(made.adapter)
         };
         cell.get_or_try_init(make).await.map(Arc::clone)
