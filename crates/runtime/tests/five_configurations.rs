@@ -29,10 +29,18 @@ struct Seen {
     truncated: bool,
 }
 
+/// What came of each call; an error by its kind.
+type Results = Vec<Result<Seen, String>>;
+
 impl From<ExecutionOutput> for Seen {
     fn from(output: ExecutionOutput) -> Self {
+        let stdout = output.stdout.to_string();
+        // Of an environment, what the call asked for: the rest is what each place has of its own.
+        let asked = stdout
+            .split_inclusive('\n')
+            .find(|line| line.starts_with("LANG="));
         Self {
-            stdout: output.stdout.to_string(),
+            stdout: asked.unwrap_or(&stdout).to_owned(),
             exit_code: output.exit_code,
             termination: output.termination.to_string(),
             refused_env: output.refused_env,
@@ -42,19 +50,18 @@ impl From<ExecutionOutput> for Seen {
 }
 
 /// The agent: it knows nothing of where its commands run.
-async fn agent(runtime: Arc<dyn RuntimeAdapter>, workspace: &Path) -> Vec<Result<Seen, String>> {
+async fn agent(runtime: Arc<dyn RuntimeAdapter>, workspace: &Path) -> Results {
     let request = |program: &str| ExecutionRequest::program(program).working_dir(workspace);
     let calls = [
         request("cat").stdin_bytes("through and back\n"),
         request("cat"),
         request("false"),
-        request("printenv")
-            .arg("LANG")
+        request("env")
             .env("LANG", "C.UTF-8")
             .env("API_KEY", "swordfish"),
         request("cat")
-            .stdin_bytes(vec![b'x'; 5000])
-            .max_output_bytes(1000),
+            .stdin_bytes(vec![b'x'; 500])
+            .max_output_bytes(100),
         request("sleep")
             .arg("60000")
             .timeout(Duration::from_millis(700)),
@@ -73,7 +80,7 @@ async fn agent(runtime: Arc<dyn RuntimeAdapter>, workspace: &Path) -> Vec<Result
 }
 
 /// What changes: one line of the configuration, and for the others what they need to be there.
-async fn under(backend: &str, more: &str) -> Vec<Result<Seen, String>> {
+async fn under(backend: &str, more: &str) -> Results {
     let workspace = tempfile::tempdir().unwrap();
     let text = format!("[runtime]\nbackend = \"{backend}\"\n{more}");
     let config = Config::from_toml_str(&text, "config.toml").unwrap();
@@ -81,7 +88,7 @@ async fn under(backend: &str, more: &str) -> Vec<Result<Seen, String>> {
     agent(runtime, workspace.path()).await
 }
 
-async fn expected() -> Vec<Result<Seen, String>> {
+async fn expected() -> Results {
     let seen = under("native", "").await;
     // What they all agree on is also right.
     let first = seen[0].as_ref().unwrap();
@@ -90,7 +97,7 @@ async fn expected() -> Vec<Result<Seen, String>> {
         ("through and back\n", 0)
     );
     let environment = seen[3].as_ref().unwrap();
-    assert_eq!(environment.stdout, "C.UTF-8\n");
+    assert_eq!(environment.stdout, "LANG=C.UTF-8\n");
     assert_eq!(environment.refused_env, ["API_KEY"]);
     assert_eq!(seen[5].as_ref().unwrap().exit_code, 124);
     assert_eq!(seen[6], Err("program not found".to_owned()));
@@ -143,7 +150,7 @@ fn tools(engine: &str) -> String {
     for (name, args) in [
         ("cat", "\"cat\""),
         ("false", "\"exit\", \"1\""),
-        ("printenv", "\"getenv\""),
+        ("env", "\"env\""),
         ("sleep", "\"sleep\""),
     ] {
         text += &format!(
