@@ -28,7 +28,7 @@ enum Tests {
 }
 
 /// Packages that exist for the tests of others.
-const FOR_TESTS: &[&str] = &["prx-conformance", "prx-fixtures"];
+const FOR_TESTS: &[&str] = &["prx-conformance", "prx-fixtures", "prx-wasm-trials"];
 
 const CORE: &str = "prx-runtime-core";
 const NATIVE: &str = "prx-runtime-native";
@@ -52,6 +52,7 @@ const ALL_SHIPPED: &[&str] = &[
     FACADE,
     "prx-conformance",
     "prx-fixtures",
+    "prx-wasm-trials",
 ];
 
 const fn rule(package: &'static str, may_use: &'static [&'static str]) -> Rule {
@@ -91,6 +92,7 @@ const RULES: &[Rule] = &[
         tests_may_use: Tests::Anything,
     },
     rule("prx-fixtures", &[]),
+    rule("prx-wasm-trials", &[CORE, "prx-conformance", "prx-fixtures"]),
     about_all("prx-e2e"),
     about_all("prx-bench"),
     about_all("xtask"),
