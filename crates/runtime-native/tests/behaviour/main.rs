@@ -10,6 +10,7 @@ mod bystanders;
 mod caller_panics;
 mod closed_stdout;
 mod daemon;
+mod dialogue;
 mod flood;
 mod gigabyte;
 mod handle_dropped_unpolled;
