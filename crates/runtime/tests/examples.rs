@@ -5,6 +5,17 @@
 mod auto;
 #[path = "../examples/custom_adapter.rs"]
 mod custom_adapter;
+#[cfg(all(target_os = "linux", feature = "docker"))]
+#[path = "../../runtime-docker/tests/common/images.rs"]
+#[expect(dead_code, reason = "of the images only one is used here")]
+mod images;
+#[cfg(feature = "docker")]
+#[path = "../examples/mcp_in_container.rs"]
+#[expect(
+    dead_code,
+    reason = "the test names the image, so `main` is not called"
+)]
+mod mcp_in_container;
 #[path = "../examples/run_once.rs"]
 mod run_once;
 #[cfg(feature = "wasmtime")]
@@ -19,6 +30,18 @@ fn auto() -> prx_runtime::Result<()> {
 #[test]
 fn custom_adapter() -> prx_runtime::Result<()> {
     custom_adapter::main()
+}
+
+#[cfg(all(target_os = "linux", feature = "docker"))]
+#[tokio::test]
+async fn mcp_in_container() -> Result<(), Box<dyn std::error::Error>> {
+    if let Err(reason) = images::docker(&["version"]) {
+        let required = std::env::var("PRX_REQUIRE_BACKENDS").unwrap_or_default();
+        assert!(!required.contains("docker"), "docker is required: {reason}");
+        eprintln!("skipped: {reason}");
+        return Ok(());
+    }
+    mcp_in_container::talk(images::BUSYBOX.make()?).await
 }
 
 #[test]
