@@ -47,6 +47,11 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     /// End and remove what hosts that died left behind.
     Prune,
+    /// Work with WebAssembly modules.
+    Wasm {
+        #[command(subcommand)]
+        command: WasmCommand,
+    },
     /// Print the completions for a shell.
     Completions {
         /// The shell.
@@ -81,6 +86,16 @@ pub(crate) struct RunArgs {
     /// A program with its arguments, or one word: a line for the backend's shell.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WasmCommand {
+    /// Compile modules now, so that their first run need not.
+    Compile {
+        /// Tools, modules of the module directory, or paths of modules.
+        #[arg(required = true, value_name = "MODULE")]
+        modules: Vec<String>,
+    },
 }
 
 #[derive(Debug, clap::Args)]

@@ -15,6 +15,7 @@ mod run;
 mod run_json;
 mod signals;
 mod tools;
+mod wasm;
 
 use std::process::ExitCode;
 
@@ -65,6 +66,7 @@ async fn dispatch(args: Args) -> prx_runtime::Result<exit::Code> {
         Command::Doctor(args) => doctor::run(&global, &args).await,
         Command::Config(args) => config::run(&global, args.command),
         Command::Prune => prune::run(&global).await,
+        Command::Wasm { command } => wasm::run(&global, command).await,
         Command::Completions { shell } => completions::run(shell),
     }
 }
