@@ -144,6 +144,10 @@ pub struct Capabilities {
     pub host_programs: bool,
     /// Live executions: [`RuntimeAdapter::spawn`] with piped stdin.
     pub sessions: bool,
+    /// How many processes a command left behind is known
+    /// ([`ExecutionOutput::leftover_processes`]); otherwise they are ended uncounted, as the kernel
+    /// does when the first process of a PID namespace ends.
+    pub counts_leftovers: bool,
 }
 
 impl Capabilities {
@@ -155,6 +159,7 @@ impl Capabilities {
             signals: true,
             host_programs: true,
             sessions: true,
+            counts_leftovers: true,
         }
     }
 }

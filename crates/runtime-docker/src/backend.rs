@@ -28,7 +28,7 @@ use crate::socket::{Candidates, Endpoint};
 use crate::sweep::{PruneReport, Scope, sweep};
 use crate::verify::{Verdict, Verifier};
 use crate::workspace::{Policy, Workspace};
-use crate::{error, probe};
+use crate::{error, probe, seccomp};
 
 /// How long the first start may wait for the sweep of what dead hosts left.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -49,6 +49,7 @@ pub(crate) struct DockerBackend {
     /// What was learnt of each engine that was used.
     facts: Mutex<HashMap<Endpoint, Arc<Facts>>>,
     swept: AtomicBool,
+    without_set_id: String,
 }
 
 impl DockerBackend {
@@ -80,6 +81,7 @@ impl DockerBackend {
             reaper: Reaper::default(),
             facts: Mutex::default(),
             swept: AtomicBool::new(false),
+            without_set_id: seccomp::without_set_id(),
             engine: Engine {
                 candidates,
                 budgets,
@@ -181,6 +183,13 @@ impl DockerBackend {
         format!("{user}:{group}")
     }
 
+    /// A filter of our own where the engine's lets root of the container make setuid files.
+    fn seccomp(&self, user: &str) -> Option<&str> {
+        let name = user.split(':').next().unwrap_or(user);
+        let root = name == "root" || name.parse() == Ok(0_u32);
+        root.then_some(self.without_set_id.as_str())
+    }
+
     fn isolation(&self, facts: &Facts, verdict: Verdict) -> Isolation {
         let config = &*self.config;
         let mut isolation = Isolation::new(IsolationLevel::Container)
@@ -235,7 +244,7 @@ impl DockerBackend {
             user: &user,
             init: facts.init,
             stdin,
-            seccomp: None,
+            seccomp: self.seccomp(&user),
         }
         .body()?;
         // The check needs no longer than the creation beside it.
@@ -369,6 +378,8 @@ impl Backend for DockerBackend {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::all();
         capabilities.host_programs = false;
+        // The kernel ends them along with PID 1.
+        capabilities.counts_leftovers = false;
         capabilities
     }
 
@@ -389,7 +400,7 @@ impl Backend for DockerBackend {
             user: &user,
             init: Init::Tini,
             stdin: false,
-            seccomp: None,
+            seccomp: self.seccomp(&user),
         }
         .body()?;
         let argv = body.entrypoint.clone().unwrap_or_default();

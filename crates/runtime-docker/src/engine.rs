@@ -4,22 +4,25 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
 use bollard::Docker;
 use bollard::auth::DockerCredentials;
 use bollard::errors::Error as EngineError;
 use bollard::models::{
-    ContainerCreateBody, ContainerState, ContainerSummary, CreateImageInfo, FilesystemChange,
+    ContainerCreateBody, ContainerState, ContainerSummary, ContainerWaitResponse, FilesystemChange,
     ImageInspect, SystemInfo, SystemVersion,
 };
 use bollard::query_parameters::{
-    CreateContainerOptions, CreateImageOptions, KillContainerOptions, ListContainersOptions,
-    RemoveContainerOptions, WaitContainerOptions,
+    CreateContainerOptions, KillContainerOptions, ListContainersOptions, RemoveContainerOptions,
 };
-use futures_util::{Stream, StreamExt};
+use http_body_util::BodyExt;
+use hyper::header::HeaderValue;
 use prx_runtime_core::{Error, ErrorKind, Result};
 use tokio::time::timeout;
 
 use crate::error::Failure;
+use crate::progress::Progress;
 use crate::socket::{Candidates, Endpoint};
 use crate::transport::{Attached, Connector};
 
@@ -43,6 +46,11 @@ impl Default for Budgets {
         }
     }
 }
+
+/// What an engine may answer to a wait, in bytes.
+const WAIT_LIMIT: u64 = 64 << 10;
+/// What an engine may report of one pull, in bytes.
+const PULL_LIMIT: u64 = 64 << 20;
 
 /// The client's own clock, which we do not use: each request has its budget here. In seconds.
 const NO_TIMEOUT: u64 = 1 << 31;
@@ -169,19 +177,19 @@ impl Client {
             .map(drop)
     }
 
-    /// Pulls an image; the stream ends when it is there.
-    pub(crate) fn pull(
+    /// Pulls an image; the progress ends when it is there.
+    pub(crate) async fn pull(
         &self,
         repository: &str,
-        tag: &str,
-        credentials: Option<DockerCredentials>,
-    ) -> impl Stream<Item = std::result::Result<CreateImageInfo, EngineError>> + use<> {
-        let options = CreateImageOptions {
-            from_image: Some(repository.to_owned()),
-            tag: Some(tag.to_owned()),
-            ..Default::default()
-        };
-        Box::pin(self.docker.create_image(Some(options), None, credentials))
+        version: &str,
+        credentials: Option<&DockerCredentials>,
+    ) -> Answer<Progress> {
+        let auth = credentials.map(registry_auth).transpose()?;
+        // Both were checked: nothing in them needs to be escaped.
+        let target = format!("/images/create?fromImage={repository}&tag={version}");
+        Ok(Progress::new(
+            self.connector.post(&target, auth, PULL_LIMIT).await?,
+        ))
     }
 
     /// Creates a container; its id and the engine's warnings.
@@ -211,28 +219,18 @@ impl Client {
 
     /// The exit code of a container, once it is not running any more. Waits as long as that takes.
     pub(crate) fn wait(&self, container: &str) -> impl Future<Output = Answer<i64>> + Send + use<> {
-        let docker = self.docker.clone();
-        let container = container.to_owned();
+        let connector = self.connector.clone();
+        let target = format!("/containers/{container}/wait?condition=not-running");
         async move {
-            let options = WaitContainerOptions {
-                condition: "not-running".to_owned(),
-            };
-            let mut answers = Box::pin(docker.wait_container(&container, Some(options)));
-            match answers.next().await {
-                Some(Ok(answer)) => Ok(answer.status_code),
-                // How the client reports a code that is not 0.
-                Some(Err(EngineError::DockerContainerWaitError { error, code }))
-                    if error.is_empty() =>
-                {
-                    Ok(code)
+            let body = connector.post(&target, None, WAIT_LIMIT).await?;
+            let answer = body.collect().await.map_err(EngineError::from)?.to_bytes();
+            let answer: ContainerWaitResponse =
+                serde_json::from_slice(&answer).map_err(EngineError::from)?;
+            match answer.error.and_then(|error| error.message) {
+                Some(message) if !message.is_empty() => {
+                    Err(EngineError::DockerStreamError { error: message }.into())
                 }
-                Some(Err(error)) => Err(error.into()),
-                None => Err(std::io::Error::new(
-                    std::io::ErrorKind::UnexpectedEof,
-                    "the answer ended before the container did",
-                ))
-                .map_err(EngineError::from)
-                .map_err(Failure::from),
+                _ => Ok(answer.status_code),
             }
         }
     }
@@ -290,6 +288,14 @@ impl Client {
         self.answer(self.docker.list_containers(Some(options)))
             .await
     }
+}
+
+/// Credentials as the engine reads them: JSON in the URL-safe alphabet of base64.
+fn registry_auth(credentials: &DockerCredentials) -> Result<HeaderValue, EngineError> {
+    let text = URL_SAFE.encode(serde_json::to_string(credentials)?);
+    let mut value = HeaderValue::from_str(&text).map_err(hyper::http::Error::from)?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// What came of a removal.

@@ -78,6 +78,7 @@ impl Facts {
         info: SystemInfo,
         endpoint: &Endpoint,
     ) -> Result<Self> {
+        require_interface(version, endpoint)?;
         if let Some(system) = info.os_type.as_deref().filter(|system| *system != "linux") {
             return Err(Error::new(
                 ErrorKind::Unavailable,
@@ -146,6 +147,35 @@ fn is_podman(version: &SystemVersion) -> bool {
         .iter()
         .flatten()
         .any(|component| component.name.contains("Podman"))
+}
+
+/// The oldest interface that knows all that is asked of an engine: that of Docker 20.10.
+const OLDEST_INTERFACE: (u32, u32) = (1, 41);
+
+/// That the engine knows all that will be asked of it.
+///
+/// # Errors
+///
+/// [`ErrorKind::Unavailable`] for an engine that says it is older.
+pub(crate) fn require_interface(version: &SystemVersion, endpoint: &Endpoint) -> Result<()> {
+    let Some(spoken) = version.api_version.as_deref() else {
+        return Ok(());
+    };
+    let numbers = spoken
+        .split_once('.')
+        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    match numbers {
+        Some(numbers) if numbers < OLDEST_INTERFACE => Err(Error::new(
+            ErrorKind::Unavailable,
+            format!(
+                "the engine at {endpoint} speaks version {spoken} of the interface; at least {}.{} \
+                 is needed",
+                OLDEST_INTERFACE.0, OLDEST_INTERFACE.1
+            ),
+        )
+        .with_hint("update the engine: Docker 20.10 or newer, or Podman 3 or newer")),
+        _ => Ok(()),
+    }
 }
 
 /// The engine's name and version.

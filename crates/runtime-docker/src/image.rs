@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use bollard::errors::Error as EngineError;
 use bollard::models::ImageInspect;
-use futures_util::StreamExt;
 use prx_runtime_core::{Error, ErrorKind, Result, is_loader_variable};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -267,13 +266,17 @@ async fn pull(client: &Client, reference: &Reference) -> Result<(), Problem> {
     let started = Instant::now();
     let mut told = started;
     let mut layers = HashMap::new();
-    let mut events = client.pull(
-        reference.repository(),
-        reference.version(),
-        access.credentials,
-    );
-    while let Some(event) = events.next().await {
-        let event = event.map_err(|error| problem(image, error, access.helper.as_deref()))?;
+    let helper = access.helper.as_deref();
+    let credentials = access.credentials.as_ref();
+    let pulled = client.pull(reference.repository(), reference.version(), credentials);
+    let mut progress = pulled
+        .await
+        .map_err(|failure| problem(image, failure, helper))?;
+    while let Some(event) = progress
+        .next()
+        .await
+        .map_err(|error| problem(image, error, helper))?
+    {
         let detail = event.progress_detail.unwrap_or_default();
         // A hostile engine may name layers without end; a real image has a few dozen.
         if let (Some(layer), Some(current)) = (event.id, detail.current)
@@ -304,19 +307,21 @@ async fn pull(client: &Client, reference: &Reference) -> Result<(), Problem> {
     Ok(())
 }
 
-fn problem(image: &str, error: EngineError, helper: Option<&str>) -> Problem {
-    let said = match &error {
-        EngineError::DockerResponseServerError { message, .. } => one_line(message),
-        EngineError::DockerStreamError { error } => one_line(error),
-        _ => {
-            let error = Failure::Engine(error);
+fn problem(image: &str, failure: impl Into<Failure>, helper: Option<&str>) -> Problem {
+    let said = match failure.into() {
+        Failure::Engine(
+            EngineError::DockerResponseServerError { message: said, .. }
+            | EngineError::DockerStreamError { error: said },
+        ) => one_line(&said),
+        Failure::Engine(error) => {
             return Problem {
-                message: match error {
-                    Failure::Engine(error) => format!("the pull of `{image}` broke off: {error}"),
-                    Failure::Silent(after) => {
-                        format!("the pull of `{image}` was silent for {after:?}")
-                    }
-                },
+                message: format!("the pull of `{image}` broke off: {error}"),
+                hint: None,
+            };
+        }
+        Failure::Silent(after) => {
+            return Problem {
+                message: format!("the pull of `{image}` got no answer within {after:?}"),
                 hint: None,
             };
         }

@@ -21,11 +21,15 @@ mod exec_failure;
 mod facts;
 mod image;
 mod labels;
+#[cfg(test)]
+mod misbehaving;
 mod probe;
+mod progress;
 mod pump;
 mod reaper;
 mod reference;
 mod running;
+mod seccomp;
 mod socket;
 mod sweep;
 mod transport;

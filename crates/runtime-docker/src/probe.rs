@@ -19,6 +19,7 @@ pub(crate) async fn probe(engine: &Engine) -> Probe {
             .version()
             .await
             .map_err(|failure| failure.while_trying_to("say its version", &endpoint))?;
+        facts::require_interface(&version, &endpoint)?;
         Ok((facts::describe(&version), endpoint))
     };
     match timeout(LIMIT, ask).await {

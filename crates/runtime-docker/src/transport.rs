@@ -17,9 +17,7 @@ use tokio::net::{TcpStream, UnixStream};
 use crate::socket::Endpoint;
 
 /// What an engine may answer to one request, in bytes. Far more than any answer has.
-const ANSWER_LIMIT: u64 = 16 << 20;
-/// What an engine may report of one pull.
-const PULL_LIMIT: u64 = 64 << 20;
+const ANSWER_LIMIT: u64 = 8 << 20;
 /// What an engine may say before an attached stream begins.
 const HEAD_LIMIT: u64 = 64 << 10;
 
@@ -52,6 +50,34 @@ impl Connector {
             socket,
             left: Some(limit),
         })
+    }
+
+    /// A request whose answer is read as it comes, at most `limit` bytes of it. For answers that the
+    /// client would gather up and look at anew with every piece.
+    pub(crate) async fn post(
+        &self,
+        target: &str,
+        auth: Option<HeaderValue>,
+        limit: u64,
+    ) -> Result<Incoming, bollard::errors::Error> {
+        let connection = self.connect(limit).await?;
+        let (mut sender, driver) = http1::handshake(TokioIo::new(connection)).await?;
+        drive(driver);
+        let mut request = Request::builder()
+            .method(Method::POST)
+            .uri(target)
+            .header(HOST, "docker")
+            .header(CONNECTION, "close");
+        if let Some(auth) = auth {
+            request = request.header("X-Registry-Auth", auth);
+        }
+        let request = request.body(http_body_util::Empty::<bytes::Bytes>::new())?;
+        let response = sender.send_request(request).await?;
+        if response.status().is_success() {
+            Ok(response.into_body())
+        } else {
+            Err(refusal(response, std::future::ready(Ok(()))).await)
+        }
     }
 
     /// Attaches to a container that was not started yet. Returns the raw stream, and what was read
@@ -155,23 +181,22 @@ impl Connector {
     fn request(&self, mut request: BollardRequest) -> ResponseFuture {
         let connector = self.clone();
         Box::pin(async move {
-            let limit = if request.uri().path() == "/images/create" {
-                PULL_LIMIT
-            } else {
-                ANSWER_LIMIT
-            };
             make_relative(&mut request)?;
-            let connection = connector.connect(limit).await?;
+            let connection = connector.connect(ANSWER_LIMIT).await?;
             let (mut sender, driver) = http1::handshake(TokioIo::new(connection)).await?;
-            // Ends with the response's body, or when nobody waits for the response any more.
-            tokio::spawn(async move {
-                if let Err(error) = driver.await {
-                    tracing::trace!(%error, "a connection to the engine ended");
-                }
-            });
+            drive(driver);
             Ok(sender.send_request(request).await?)
         })
     }
+}
+
+/// Moves a connection along until the body of its response ends, or nobody waits for it any more.
+fn drive(driver: impl Future<Output = hyper::Result<()>> + Send + 'static) {
+    tokio::spawn(async move {
+        if let Err(error) = driver.await {
+            tracing::trace!(%error, "a connection to the engine ended");
+        }
+    });
 }
 
 /// Brings a request into the form that a server expects, without the name of a proxied host.
@@ -184,14 +209,6 @@ fn make_relative(request: &mut BollardRequest) -> Result<(), bollard::errors::Er
     let headers = request.headers_mut();
     headers.insert(HOST, HeaderValue::from_static("docker"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    // The engine reads the URL-safe alphabet; the client writes the other one.
-    if let Some(auth) = headers.get_mut("X-Registry-Auth")
-        && let Ok(text) = auth.to_str()
-    {
-        *auth = HeaderValue::from_str(&text.replace('+', "-").replace('/', "_"))
-            .map_err(hyper::http::Error::from)?;
-        auth.set_sensitive(true);
-    }
     Ok(())
 }
 

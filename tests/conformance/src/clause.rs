@@ -70,6 +70,8 @@ pub enum Need {
     HostPrograms,
     /// [`Capabilities::sessions`].
     Sessions,
+    /// [`Capabilities::counts_leftovers`].
+    CountedLeftovers,
     /// `/proc` as Linux has it.
     Linux,
 }
@@ -84,6 +86,7 @@ impl Need {
             Self::Signals => capabilities.signals,
             Self::HostPrograms => capabilities.host_programs,
             Self::Sessions => capabilities.sessions,
+            Self::CountedLeftovers => capabilities.counts_leftovers,
             Self::Linux => cfg!(target_os = "linux"),
         }
     }
@@ -98,6 +101,7 @@ impl fmt::Display for Need {
             Self::Signals => "signals",
             Self::HostPrograms => "programs of the host",
             Self::Sessions => "live executions",
+            Self::CountedLeftovers => "a count of leftovers",
             Self::Linux => "Linux",
         })
     }

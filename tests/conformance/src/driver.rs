@@ -44,6 +44,12 @@ pub trait Driver: Send + Sync + 'static {
         self.name()
     }
 
+    /// How many trials run at one time unless `--test-threads` says: nearly all of them only wait.
+    /// Fewer where a guest is dear to start.
+    fn trials_at_once(&self) -> usize {
+        16
+    }
+
     /// Where the guest sees `directory`, which is its working directory.
     fn guest_path(&self, directory: &Path) -> PathBuf {
         directory.to_owned()

@@ -14,9 +14,6 @@ use crate::{CONTRACT, Clause, Driver, Effort, Outcome, Task, TokioKind, Trial};
 /// Backends which must be there, with commas between.
 const REQUIRE_BACKENDS: &str = "PRX_REQUIRE_BACKENDS";
 
-/// How many trials run at one time unless `--test-threads` says: nearly all of them only wait.
-const THREADS: usize = 16;
-
 /// How long what has ended may take to be gone.
 const SETTLE: Duration = Duration::from_secs(10);
 
@@ -28,7 +25,7 @@ pub fn main(driver: impl Driver) -> ExitCode {
 
 fn suite(driver: &Arc<dyn Driver>) -> ExitCode {
     let mut args = Arguments::from_args();
-    args.test_threads = args.test_threads.or(Some(THREADS));
+    args.test_threads = args.test_threads.or_else(|| Some(driver.trials_at_once()));
     let absence = if args.list { None } else { absence(driver) };
     // Taken after the first use of the backend: what a process makes once and keeps is no leak.
     let before = Belongings::now();

@@ -3,6 +3,19 @@
 //! Where no engine answers they are skipped and say so, unless `PRX_REQUIRE_BACKENDS` has `docker`
 //! in it.
 
+mod bad_input;
+mod image;
+mod isolation;
+mod keep;
+mod leftovers;
+mod limits;
+mod many;
+mod pull;
+mod requests;
+mod restart;
+mod sessions;
 mod support;
+mod workspace;
 
-mod smoke;
+#[path = "../common/images.rs"]
+mod images;

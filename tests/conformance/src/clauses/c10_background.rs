@@ -14,7 +14,7 @@ pub(super) const CLAUSE: Clause = Clause {
     title: "Background",
     rule: "When the main process ends the call returns, even if a descendant still holds the pipes: \
            a short drain (250 ms), then the leftovers are ended and `leftover_processes` says how \
-           many there were.",
+           many there were, where the backend can count them.",
     why: "`server &` must not hang a call until its timeout, as it does wherever the end of a call is \
           the end of its pipes; and who left something must learn that it is gone.",
     trials: trials! {
@@ -23,9 +23,9 @@ pub(super) const CLAUSE: Clause = Clause {
         another_session_that_holds_the_pipes_holds_nobody: "Nor does what left the session.", needs [ChildProcesses];
         the_code_is_the_commands_own: "A leftover does not change how the command ended.", needs [ChildProcesses];
         a_command_with_a_leftover_was_not_late: "A leftover is no timeout.", needs [ChildProcesses];
-        leftovers_are_counted: "As many as there were.", needs [ChildProcesses];
-        a_single_leftover_is_counted: "One is not none.", needs [ChildProcesses];
-        an_orphan_is_counted: "A process whose parent has ended is a leftover.", needs [ChildProcesses];
+        leftovers_are_counted: "As many as there were.", needs [ChildProcesses, CountedLeftovers];
+        a_single_leftover_is_counted: "One is not none.", needs [ChildProcesses, CountedLeftovers];
+        an_orphan_is_counted: "A process whose parent has ended is a leftover.", needs [ChildProcesses, CountedLeftovers];
         no_leftover_is_zero: "A command without children leaves none.";
         a_child_that_was_waited_for_is_no_leftover: "What ended before the command is not counted.", needs [ChildProcesses];
         leftovers_are_ended: "Three seconds later nothing of them is seen.", needs [ChildProcesses];

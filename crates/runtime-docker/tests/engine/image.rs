@@ -1,0 +1,124 @@
+//! Images that would do things their own way, and images that are not there.
+
+use prx_runtime_core::{ErrorKind, ExecutionRequest, RuntimeAdapter};
+
+use crate::images::{BUSYBOX, SHELLLESS, WILFUL};
+use crate::support::{image, need_engine, runtime, sh};
+
+#[tokio::test]
+async fn the_image_has_no_say() {
+    need_engine!();
+    let runtime = runtime(&format!("image = {:?}", image(&WILFUL)));
+    let line = "pwd; id -u; echo \"[$LD_PRELOAD][$BASH_ENV][$IMAGE_VARIABLE]\"; env | grep -c LD_; sleep 2; ls";
+    let output = sh(&runtime, line).await;
+    let owner = rustix_uid();
+    assert_eq!(
+        output.stdout.to_string(),
+        format!("/workspace\n{owner}\n[][][kept]\n0\n")
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let request = ExecutionRequest::program("echo")
+        .arg("mine")
+        .working_dir(dir.path());
+    assert_eq!(
+        runtime.run(request).await.unwrap().stdout.to_string(),
+        "mine\n"
+    );
+}
+
+/// Who owns a directory that this process makes.
+fn rustix_uid() -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    tempfile::tempdir()
+        .unwrap()
+        .path()
+        .metadata()
+        .unwrap()
+        .uid()
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_was_not_run() {
+    need_engine!();
+    let runtime = runtime("");
+    let dir = tempfile::tempdir().unwrap();
+    for (program, kind) in [
+        ("no-such-program", ErrorKind::ProgramNotFound),
+        ("/bin/no-such-program", ErrorKind::ProgramNotFound),
+        ("./no-such-program", ErrorKind::ProgramNotFound),
+        ("/etc/passwd", ErrorKind::NotExecutable),
+    ] {
+        let request = ExecutionRequest::program(program)
+            .arg("x")
+            .working_dir(dir.path());
+        let error = runtime.run(request).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{program}: {error}");
+        assert!(error.to_string().contains(program), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_only_says_so_did_run() {
+    need_engine!();
+    let line =
+        "echo '[FATAL tini (8)] exec /bin/sh failed: No such file or directory' >&2; exit 127";
+    let output = sh(&runtime(""), line).await;
+    assert_eq!(output.exit_code, 127);
+    let output = sh(&runtime(""), "no-such-program; exit $?").await;
+    assert_eq!(output.exit_code, 127);
+}
+
+#[tokio::test]
+async fn an_image_without_a_shell_runs_programs() {
+    need_engine!();
+    let runtime = runtime(&format!("image = {:?}", image(&SHELLLESS)));
+    let dir = tempfile::tempdir().unwrap();
+    let request = ExecutionRequest::program("/bin/true").working_dir(dir.path());
+    assert!(runtime.run(request).await.unwrap().success());
+    let error = runtime
+        .run(ExecutionRequest::shell("true").working_dir(dir.path()))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ProgramNotFound);
+    assert!(error.to_string().contains("/bin/sh"), "{error}");
+}
+
+#[tokio::test]
+async fn a_missing_image_is_named() {
+    need_engine!();
+    let runtime = runtime("image = \"prx-runtime-test/missing:1\"\nauto_pull = false");
+    let dir = tempfile::tempdir().unwrap();
+    let error = runtime
+        .run(ExecutionRequest::program("true").working_dir(dir.path()))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Image);
+    assert!(
+        error.to_string().contains("prx-runtime-test/missing:1"),
+        "{error}"
+    );
+    assert_eq!(
+        runtime.validate().await.unwrap_err().kind(),
+        ErrorKind::Image
+    );
+}
+
+#[tokio::test]
+async fn a_tool_has_an_image_of_its_own() {
+    need_engine!();
+    let lines = format!(
+        "tool_images = {{ wilful = {:?}, env = {:?} }}",
+        image(&WILFUL),
+        image(&WILFUL)
+    );
+    let runtime = runtime(&lines);
+    let dir = tempfile::tempdir().unwrap();
+    let run = async |request: ExecutionRequest| {
+        let output = runtime.run(request.working_dir(dir.path())).await.unwrap();
+        output.stdout.to_string().contains("IMAGE_VARIABLE")
+    };
+    assert!(!run(ExecutionRequest::shell("env")).await);
+    assert!(run(ExecutionRequest::shell("env").tool("wilful")).await);
+    assert!(run(ExecutionRequest::program("env")).await);
+    assert_eq!(image(&BUSYBOX), BUSYBOX.name);
+}

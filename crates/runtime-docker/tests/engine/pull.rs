@@ -1,0 +1,241 @@
+//! Pulls, from a registry on loopback.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use prx_runtime_core::{ErrorKind, ExecutionRequest, RuntimeAdapter};
+use tokio::net::TcpStream;
+
+use crate::images::{BUSYBOX, docker};
+use crate::support::{eventually, image, need_engine, runtime};
+
+/// `ana:swordfish`, as htpasswd keeps it.
+const HTPASSWD: &str = "ana:$2a$05$abcdefghijklmnopqrstuupWDwJQeCHYIBQy8WvkVB6ImhZ476YYy\n";
+/// The same, as the Docker configuration keeps it.
+const AUTH: &str = "YW5hOnN3b3JkZmlzaA==";
+/// Says that this process is one that pulls this image, with a Docker configuration of its own.
+const PULLER: &str = "PRX_TEST_DOCKER_PULLER";
+
+/// Debian's registry.
+struct Registry {
+    process: Child,
+    port: u16,
+}
+
+impl Registry {
+    #[expect(clippy::disallowed_methods, reason = "a registry to pull from")]
+    async fn start(dir: &Path, with_password: bool) -> Option<Self> {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let auth = if with_password {
+            std::fs::write(dir.join("htpasswd"), HTPASSWD).unwrap();
+            format!(
+                "auth:\n  htpasswd:\n    realm: test\n    path: {}/htpasswd\n",
+                dir.display()
+            )
+        } else {
+            String::new()
+        };
+        let config = format!(
+            "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {}/storage\n\
+             http:\n  addr: 127.0.0.1:{port}\n{auth}",
+            dir.display()
+        );
+        let path = dir.join(format!("{port}.yml"));
+        std::fs::write(&path, config).unwrap();
+        let spawned = Command::new("docker-registry")
+            .arg("serve")
+            .arg(&path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(process) = spawned else {
+            println!("skipped: there is no docker-registry here");
+            return None;
+        };
+        eventually("the registry listens", || {
+            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+        })
+        .await;
+        Some(Self { process, port })
+    }
+
+    /// The name that the common image has there.
+    fn name(&self, name: &str) -> String {
+        format!("127.0.0.1:{}/{name}:1", self.port)
+    }
+
+    fn push(&self, name: &str) {
+        let name = self.name(name);
+        docker(&["tag", image(&BUSYBOX), &name]).unwrap();
+        docker(&["push", &name]).unwrap();
+        docker(&["rmi", &name]).unwrap();
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+async fn runs(image: &str, timeout: Duration) -> Result<(), prx_runtime_core::Error> {
+    let runtime = runtime(&format!("image = {image:?}"));
+    let dir = tempfile::tempdir().unwrap();
+    let request = ExecutionRequest::program("echo")
+        .arg("pulled")
+        .working_dir(dir.path());
+    let output = runtime.run(request.timeout(timeout)).await?;
+    assert_eq!(output.stdout.as_bytes(), b"pulled\n");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_image_is_pulled_once_for_all() {
+    need_engine!();
+    let dir = tempfile::tempdir().unwrap();
+    let Some(registry) = Registry::start(dir.path(), false).await else {
+        return;
+    };
+    registry.push("once");
+    let name = registry.name("once");
+    let runtime = runtime(&format!("image = {name:?}"));
+    runtime
+        .image_available_or_pullable(Duration::from_secs(10))
+        .await
+        .unwrap();
+    assert!(
+        docker(&["image", "inspect", &name]).is_err(),
+        "asking pulls nothing"
+    );
+    let work = tempfile::tempdir().unwrap();
+    let run = || runtime.run(ExecutionRequest::program("true").working_dir(work.path()));
+    let (a, b, c) = tokio::join!(run(), run(), run());
+    assert!(a.unwrap().success() && b.unwrap().success() && c.unwrap().success());
+    docker(&["rmi", &name]).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_does_not_exist_is_an_error() {
+    need_engine!();
+    let dir = tempfile::tempdir().unwrap();
+    let Some(registry) = Registry::start(dir.path(), false).await else {
+        return;
+    };
+    let name = registry.name("no-such-image");
+    let error = runs(&name, Duration::from_secs(5)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Image);
+    assert!(error.to_string().contains(&name), "{error}");
+    let runtime = runtime(&format!("image = {name:?}"));
+    let error = runtime
+        .image_available_or_pullable(Duration::from_secs(10))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Image);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_pull_takes_nothing_from_the_command() {
+    need_engine!();
+    let dir = tempfile::tempdir().unwrap();
+    let Some(registry) = Registry::start(dir.path(), false).await else {
+        return;
+    };
+    registry.push("slow");
+    // What comes from there waits for 5 s, once.
+    let slow = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = slow.local_addr().unwrap().port();
+    let target = registry.port;
+    tokio::spawn(async move {
+        let mut delay = Duration::from_secs(5);
+        while let Ok((mut client, _)) = slow.accept().await {
+            let wait = std::mem::take(&mut delay);
+            tokio::spawn(async move {
+                tokio::time::sleep(wait).await;
+                let mut registry = TcpStream::connect(("127.0.0.1", target)).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut registry).await;
+            });
+        }
+    });
+    let name = format!("127.0.0.1:{port}/slow:1");
+    runs(&name, Duration::from_secs(2)).await.unwrap();
+    docker(&["rmi", &name]).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pull_has_a_budget_of_its_own() {
+    need_engine!();
+    // Accepts and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let runtime = runtime(&format!(
+        "image = \"127.0.0.1:{port}/silent:1\"\npull_timeout_secs = 1"
+    ));
+    let dir = tempfile::tempdir().unwrap();
+    let error = runtime
+        .run(ExecutionRequest::program("true").working_dir(dir.path()))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Image);
+    assert!(error.to_string().contains("pull_timeout_secs"), "{error}");
+}
+
+/// The part of a process that pulls with credentials. Does nothing when it is run as a test.
+#[tokio::test(flavor = "multi_thread")]
+async fn puller() {
+    let Ok(name) = std::env::var(PULLER) else {
+        return;
+    };
+    runs(&name, Duration::from_secs(10)).await.unwrap();
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "starts this very program with other credentials"
+)]
+fn pull_with(name: &str, config: &str) -> (bool, String) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("config.json"), config).unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "pull::puller", "--nocapture"])
+        .env(PULLER, name)
+        .env("DOCKER_CONFIG", dir.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned()
+        + &String::from_utf8_lossy(&output.stdout);
+    (output.status.success(), text)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_come_from_the_docker_configuration() {
+    need_engine!();
+    let dir = tempfile::tempdir().unwrap();
+    let Some(open) = Registry::start(dir.path(), false).await else {
+        return;
+    };
+    open.push("locked");
+    drop(open);
+    let Some(locked) = Registry::start(dir.path(), true).await else {
+        return;
+    };
+    let name = locked.name("locked");
+    let port = locked.port;
+    let (pulled, text) = pull_with(&name, "{}");
+    assert!(!pulled && text.contains("docker login"), "{text}");
+    let (pulled, text) = pull_with(&name, r#"{"credsStore": "desktop"}"#);
+    assert!(!pulled && text.contains("helper `desktop`"), "{text}");
+    let config = format!(r#"{{"auths": {{"127.0.0.1:{port}": {{"auth": "{AUTH}"}}}}}}"#);
+    let (pulled, text) = pull_with(&name, &config);
+    assert!(pulled, "{text}");
+    assert!(!text.contains("swordfish"), "{text}");
+    docker(&["rmi", &name]).unwrap();
+}
