@@ -10,18 +10,19 @@ use async_trait::async_trait;
 use prx_runtime_core::backend::{Backend, Details, Running};
 use prx_runtime_core::config::{Config, ToolKind};
 use prx_runtime_core::{
-    Capabilities, Description, Environment, EnvironmentRules, Error, ErrorKind, Execution, ExecutionOutput,
-    ExecutionRequest, Invocation, Plan, Probe, Result, RuntimeAdapter, Stdio, Supervisor,
+    Capabilities, Description, Environment, EnvironmentRules, Error, ErrorKind, Execution,
+    ExecutionOutput, ExecutionRequest, Invocation, Plan, Probe, Result, RuntimeAdapter, Stdio,
+    Supervisor,
 };
 
 use crate::cache::DiskCache;
 use crate::command::Command;
 use crate::lookup::{Located, Lookup};
-use crate::modules::{Modules, Prepared};
+use crate::modules::Modules;
 use crate::probe::probe;
 use crate::profile::Profile;
 use crate::running::GuestRun;
-use crate::{Guest, GuestInput, GuestOutput, ModuleKind, WasmEngine};
+use crate::{EngineCapabilities, Guest, GuestInput, GuestOutput, ModuleKind, WasmEngine};
 
 /// Runs commands as WebAssembly guests that reach nothing but what the configuration grants.
 ///
@@ -68,22 +69,37 @@ impl<E: WasmEngine> WasmRuntime<E> {
         let engine = Arc::new(engine);
         let wasm = &config.runtime.wasm;
         let directory = absolute(&wasm.module_path.expand()?)?;
-        let tools = || config.tools.custom.iter().filter(|(_, tool)| tool.kind == ToolKind::Wasm);
+        let tools = || {
+            config
+                .tools
+                .custom
+                .iter()
+                .filter(|(_, tool)| tool.kind == ToolKind::Wasm)
+        };
         let lookup = Lookup::new(directory, tools().map(|(name, _)| name.clone()).collect());
         let cache = DiskCache::open(wasm)?;
-        let modules = Arc::new(Modules::new(Arc::clone(&engine), cache, lookup));
+        let common = Profile::common(config, engine.name())?;
+        let profiles = tools()
+            .map(|(name, tool)| {
+                Ok((
+                    name.clone(),
+                    Profile::of_tool(config, name, tool, engine.name())?,
+                ))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let limits = profiles.iter().map(|(_, profile)| profile.max_memory);
+        let largest = limits.fold(common.max_memory, u64::max);
+        let modules = Arc::new(Modules::new(Arc::clone(&engine), cache, lookup, largest));
         let backend = |profile| WasmBackend {
             engine: Arc::clone(&engine),
             modules: Arc::clone(&modules),
             profile,
         };
-        let common = backend(Profile::common(config, engine.name())?);
-        let tools = tools()
-            .map(|(name, tool)| {
-                let profile = Profile::of_tool(config, name, tool, engine.name())?;
-                Ok((name.clone(), backend(profile)))
-            })
-            .collect::<Result<_>>()?;
+        let common = backend(common);
+        let tools = profiles
+            .into_iter()
+            .map(|(name, profile)| (name, backend(profile)))
+            .collect();
         Ok(Self {
             inner: Arc::new(Inner {
                 common,
@@ -93,11 +109,20 @@ impl<E: WasmEngine> WasmRuntime<E> {
         })
     }
 
+    /// What this engine can do that another cannot.
+    pub fn engine_capabilities(&self) -> EngineCapabilities {
+        self.inner.common.engine.capabilities()
+    }
+
     /// Whether `invocation` in `working_dir` names a tool or a module. Nothing is read but
     /// directories.
     pub fn resolves(&self, invocation: &Invocation, working_dir: &Path) -> bool {
         Command::of(invocation)
-            .and_then(|command| self.inner.backend(&command.program).locate(&command.program, working_dir))
+            .and_then(|command| {
+                self.inner
+                    .backend(&command.program)
+                    .locate(&command.program, working_dir)
+            })
             .is_ok()
     }
 
@@ -136,8 +161,9 @@ impl<E: WasmEngine> Inner<E> {
     fn backend_for(&self, request: &ExecutionRequest) -> &WasmBackend<E> {
         match request.invocation() {
             Invocation::Program { program, .. } => self.backend(program),
-            line => Command::of(line)
-                .map_or(&self.common, |command| self.backend(&command.program)),
+            line => {
+                Command::of(line).map_or(&self.common, |command| self.backend(&command.program))
+            }
         }
     }
 }
@@ -153,8 +179,15 @@ impl<E: WasmEngine> WasmBackend<E> {
 
     /// What the guest is given as its arguments, the program's name first.
     fn argv(&self, command: Command) -> Vec<String> {
-        let tool_args = self.profile.tool.iter().flat_map(|tool| tool.args.iter().cloned());
-        std::iter::once(command.program).chain(tool_args).chain(command.args).collect()
+        let tool_args = self
+            .profile
+            .tool
+            .iter()
+            .flat_map(|tool| tool.args.iter().cloned());
+        std::iter::once(command.program)
+            .chain(tool_args)
+            .chain(command.args)
+            .collect()
     }
 
     fn guest(&self, command: Command, plan: &Plan, stdio: Stdio) -> Result<Guest> {
@@ -170,24 +203,6 @@ impl<E: WasmEngine> WasmBackend<E> {
             stdout: GuestOutput::new(stdio.stdout),
             stderr: GuestOutput::new(stdio.stderr),
         })
-    }
-
-    /// A guest that has too little memory before it starts is not started.
-    fn check_memory(&self, prepared: &Prepared<E::Module>) -> Result<()> {
-        let (needed, limit) = (prepared.facts.minimum_memory, self.profile.max_memory);
-        if needed <= limit {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Refused,
-            format!(
-                "`{}` starts with {} MiB of memory, and the limit is {} MiB",
-                prepared.path.display(),
-                needed.div_ceil(1 << 20),
-                limit >> 20
-            ),
-        )
-        .with_hint("raise runtime.wasm.max_memory_mb, or max_memory_mb of the tool"))
     }
 }
 
@@ -236,7 +251,11 @@ impl<E: WasmEngine> Backend for WasmBackend<E> {
         let mut more = BTreeMap::from([("module", module.display().to_string())]);
         more.insert(
             "directories",
-            preopens.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            preopens
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
         );
         Ok(Details {
             argv: self.argv(command),
@@ -253,11 +272,17 @@ impl<E: WasmEngine> Backend for WasmBackend<E> {
         let command = Command::of(&plan.invocation)?;
         let located = self.locate(&command.program, &plan.working_dir)?;
         let prepared = self.modules.get(&located).await?;
-        self.check_memory(&prepared)?;
+        prepared
+            .facts
+            .require_within(self.profile.max_memory, &prepared.path)?;
         let guest = self.guest(command, &plan, stdio)?;
         let outputs = (guest.stdout.clone(), guest.stderr.clone());
         let started = self.modules.engine().start(&prepared.module, guest)?;
-        Ok(Box::new(GuestRun::new(started, outputs, Arc::clone(&self.profile.isolation))))
+        Ok(Box::new(GuestRun::new(
+            started,
+            outputs,
+            Arc::clone(&self.profile.isolation),
+        )))
     }
 }
 
@@ -271,7 +296,14 @@ impl<E: WasmEngine> RuntimeAdapter for WasmRuntime<E> {
         working_dir: Option<&Path>,
         timeout: Duration,
     ) -> Result<ExecutionOutput> {
-        self.run(ExecutionRequest::from_call(command, args, env, working_dir, timeout)).await
+        self.run(ExecutionRequest::from_call(
+            command,
+            args,
+            env,
+            working_dir,
+            timeout,
+        ))
+        .await
     }
 
     async fn is_available(&self) -> bool {
@@ -293,7 +325,9 @@ impl<E: WasmEngine> RuntimeAdapter for WasmRuntime<E> {
     }
 
     fn describe(&self, request: &ExecutionRequest) -> Result<Description> {
-        self.inner.supervisor.describe(self.inner.backend_for(request), request)
+        self.inner
+            .supervisor
+            .describe(self.inner.backend_for(request), request)
     }
 
     async fn probe(&self) -> Probe {

@@ -43,12 +43,15 @@ fn split(line: &str) -> Result<Command> {
         )
     })?;
     let mut words = words.into_iter();
-    let program = words.next().filter(|program| !program.is_empty()).ok_or_else(|| {
-        Error::new(
-            ErrorKind::InvalidRequest,
-            format!("the command line names no program: `{line}`"),
-        )
-    })?;
+    let program = words
+        .next()
+        .filter(|program| !program.is_empty())
+        .ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidRequest,
+                format!("the command line names no program: `{line}`"),
+            )
+        })?;
     Ok(Command {
         program,
         args: words.collect(),
@@ -72,7 +75,11 @@ fn shell_syntax(line: &str) -> Option<String> {
                 None
             }
             (_, '`') => Some("command substitution `` ` ``".to_owned()),
-            (_, '$') if chars.peek().is_some_and(|next| expands(*next, quote.is_some())) => {
+            (_, '$')
+                if chars
+                    .peek()
+                    .is_some_and(|next| expands(*next, quote.is_some())) =>
+            {
                 Some("the expansion `$`".to_owned())
             }
             (Some(_), _) => None,

@@ -20,8 +20,11 @@ pub(crate) fn start(job: impl FnOnce() + Send + 'static) -> Result<()> {
         .stack_size(STACK)
         .build()
         .map_err(|error| {
-            Error::new(ErrorKind::Exhausted, "no thread could be started to compile a module")
-                .with_source(error)
+            Error::new(
+                ErrorKind::Exhausted,
+                "no thread could be started to compile a module",
+            )
+            .with_source(error)
         })?;
     // The pool ends when its handle is gone and the job has been done.
     pool.spawn(job);

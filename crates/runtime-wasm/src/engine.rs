@@ -22,6 +22,11 @@ pub trait WasmEngine: Send + Sync + 'static {
     /// The engine's version, for the probe.
     fn version(&self) -> &'static str;
 
+    /// What it can do that another engine cannot.
+    fn capabilities(&self) -> EngineCapabilities {
+        EngineCapabilities::default()
+    }
+
     /// Everything that decides whether an artifact can be loaded: version, target, settings. Equal
     /// fingerprints mean that [`load`](Self::load) takes what [`compile`](Self::compile) made.
     fn fingerprint(&self) -> Vec<u8>;
@@ -56,6 +61,25 @@ pub trait WasmEngine: Send + Sync + 'static {
     ///
     /// A granted directory cannot be opened; the engine has no room for another guest.
     fn start(&self, module: &Self::Module, guest: Guest) -> Result<Started>;
+}
+
+/// What not every engine can do. The default is that it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EngineCapabilities {
+    /// It runs components, and not core modules only.
+    pub components: bool,
+    /// A guest that sets the times of a file finds them set afterwards.
+    pub file_times: bool,
+}
+
+impl Default for EngineCapabilities {
+    fn default() -> Self {
+        Self {
+            components: true,
+            file_times: true,
+        }
+    }
 }
 
 /// A compiled module.
@@ -136,7 +160,16 @@ impl std::fmt::Debug for Started {
 
 impl std::fmt::Display for Preopen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let rights = if self.writable { "read and write" } else { "read" };
-        write!(f, "`{}` as `{}` ({rights})", self.host.display(), self.guest)
+        let rights = if self.writable {
+            "read and write"
+        } else {
+            "read"
+        };
+        write!(
+            f,
+            "`{}` as `{}` ({rights})",
+            self.host.display(),
+            self.guest
+        )
     }
 }

@@ -23,7 +23,11 @@ pub(crate) fn unreadable(path: &Path, error: std::io::Error) -> Error {
         std::io::ErrorKind::PermissionDenied => ErrorKind::NotExecutable,
         _ => ErrorKind::Io,
     };
-    Error::new(kind, format!("the module `{}` cannot be read", path.display())).with_source(error)
+    Error::new(
+        kind,
+        format!("the module `{}` cannot be read", path.display()),
+    )
+    .with_source(error)
 }
 
 /// An error that several callers get, because they waited for the same thing.

@@ -38,7 +38,10 @@ impl Grants {
                 Some(_) => {
                     return Err(Error::new(
                         ErrorKind::InvalidConfig,
-                        format!("two directories are granted at `{}` of the guest", grant.guest),
+                        format!(
+                            "two directories are granted at `{}` of the guest",
+                            grant.guest
+                        ),
                     ));
                 }
                 None => all.push(Granted {
@@ -85,7 +88,9 @@ impl Grants {
     }
 
     fn workspace(&self) -> Option<&Granted> {
-        self.0.iter().find(|granted| granted.host == GrantHost::Workspace)
+        self.0
+            .iter()
+            .find(|granted| granted.host == GrantHost::Workspace)
     }
 
     /// The directories of the host beside the working directory.
@@ -99,7 +104,11 @@ impl Grants {
     /// Each grant in words.
     pub(crate) fn describe(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|granted| {
-            let rights = if granted.writable { "read and write" } else { "read" };
+            let rights = if granted.writable {
+                "read and write"
+            } else {
+                "read"
+            };
             format!("{rights} {}", granted.guest)
         })
     }
@@ -119,7 +128,13 @@ mod tests {
             .unwrap()
             .preopens(Path::new("/w"))
             .into_iter()
-            .map(|preopen| (preopen.host.display().to_string(), preopen.guest, preopen.writable))
+            .map(|preopen| {
+                (
+                    preopen.host.display().to_string(),
+                    preopen.guest,
+                    preopen.writable,
+                )
+            })
             .collect()
     }
 
@@ -131,7 +146,11 @@ mod tests {
     fn the_workspace_is_also_where_relative_names_are() {
         assert_eq!(
             preopens(&["/workspace"], &["/tmp"]),
-            [entry("/tmp", "/tmp", true), entry("/w", "/workspace", false), entry("/w", ".", false)]
+            [
+                entry("/tmp", "/tmp", true),
+                entry("/w", "/workspace", false),
+                entry("/w", ".", false)
+            ]
         );
     }
 
@@ -139,7 +158,11 @@ mod tests {
     fn write_implies_read() {
         assert_eq!(
             preopens(&["/workspace", "/a::/b"], &["/workspace"]),
-            [entry("/w", "/workspace", true), entry("/a", "/b", false), entry("/w", ".", true)]
+            [
+                entry("/w", "/workspace", true),
+                entry("/a", "/b", false),
+                entry("/w", ".", true)
+            ]
         );
     }
 

@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use prx_runtime_core::{Error, Result};
-use wasmparser::{
-    ComponentExternalKind, ExternalKind, MemoryType, Parser, Payload, TypeRef,
-};
+use prx_runtime_core::{Error, ErrorKind, Result};
+use wasmparser::{ComponentExternalKind, ExternalKind, MemoryType, Parser, Payload, TypeRef};
 
 use crate::ModuleKind;
 use crate::error::unusable;
@@ -24,6 +22,29 @@ const PAGE: u64 = 64 * 1024;
 pub(crate) struct Facts {
     /// The size of all memories at the start, in bytes.
     pub(crate) minimum_memory: u64,
+}
+
+impl Facts {
+    /// A guest that has too little memory before it starts is not started.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`] if the module `path` starts with more than `limit` bytes.
+    pub(crate) fn require_within(&self, limit: u64, path: &Path) -> Result<()> {
+        if self.minimum_memory <= limit {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Refused,
+            format!(
+                "`{}` starts with {} MiB of memory, and the limit is {} MiB",
+                path.display(),
+                self.minimum_memory.div_ceil(1 << 20),
+                limit >> 20
+            ),
+        )
+        .with_hint("raise runtime.wasm.max_memory_mb, or max_memory_mb of the tool"))
+    }
 }
 
 /// Reads the head of the module `bytes`, which is the file `path`.
@@ -109,9 +130,12 @@ impl Found {
     }
 
     fn add_memory(&mut self, memory: &MemoryType) {
-        let page = memory.page_size_log2.map_or(PAGE, |log2| 1_u64.checked_shl(log2).unwrap_or(PAGE));
-        self.minimum_memory =
-            self.minimum_memory.saturating_add(memory.initial.saturating_mul(page));
+        let page = memory
+            .page_size_log2
+            .map_or(PAGE, |log2| 1_u64.checked_shl(log2).unwrap_or(PAGE));
+        self.minimum_memory = self
+            .minimum_memory
+            .saturating_add(memory.initial.saturating_mul(page));
     }
 
     fn require_start(&self, path: &Path) -> Result<()> {
@@ -133,12 +157,18 @@ impl Found {
         let exports = if self.exports.is_empty() {
             "nothing".to_owned()
         } else {
-            let quoted: Vec<_> = self.exports.iter().map(|name| format!("`{name}`")).collect();
+            let quoted: Vec<_> = self
+                .exports
+                .iter()
+                .map(|name| format!("`{name}`"))
+                .collect();
             quoted.join(", ")
         };
         Err(unusable(
             path,
-            &format!("is a component of another world: it exports {exports}, not `wasi:cli/run@0.2`"),
+            &format!(
+                "is a component of another world: it exports {exports}, not `wasi:cli/run@0.2`"
+            ),
         )
         .with_hint("build it for the world `wasi:cli/command` of WASI 0.2"))
     }
@@ -155,7 +185,10 @@ mod tests {
     #[test]
     fn memories_are_summed() {
         let text = r#"(module (memory 2) (memory 3) (func (export "_start")))"#;
-        assert_eq!(facts(text, ModuleKind::Core).unwrap().minimum_memory, 5 * PAGE);
+        assert_eq!(
+            facts(text, ModuleKind::Core).unwrap().minimum_memory,
+            5 * PAGE
+        );
     }
 
     #[test]
@@ -167,8 +200,16 @@ mod tests {
                 ModuleKind::Core,
                 "it is a library (a reactor)",
             ),
-            (r#"(module (memory (export "_start") 1))"#, ModuleKind::Core, "exports no function"),
-            ("(component)", ModuleKind::Component, "it exports nothing, not `wasi:cli/run@0.2`"),
+            (
+                r#"(module (memory (export "_start") 1))"#,
+                ModuleKind::Core,
+                "exports no function",
+            ),
+            (
+                "(component)",
+                ModuleKind::Component,
+                "it exports nothing, not `wasi:cli/run@0.2`",
+            ),
             (
                 r#"(component (instance $i) (export "wasi:http/incoming-handler@0.2.0" (instance $i)))"#,
                 ModuleKind::Component,
@@ -184,7 +225,12 @@ mod tests {
     fn damage_is_named_with_its_place() {
         let mut bytes = wat::parse_str(r#"(module (func (export "_start")))"#).unwrap();
         bytes.truncate(bytes.len() - 3);
-        let error = inspect(&bytes, ModuleKind::Core, Path::new("x.wasm")).unwrap_err().to_string();
-        assert!(error.contains("`x.wasm` is a damaged module") && error.contains("at byte"), "{error}");
+        let error = inspect(&bytes, ModuleKind::Core, Path::new("x.wasm"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("`x.wasm` is a damaged module") && error.contains("at byte"),
+            "{error}"
+        );
     }
 }

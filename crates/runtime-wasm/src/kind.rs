@@ -35,7 +35,10 @@ impl ModuleKind {
             return match version {
                 [1, 0, 0, 0, ..] => Ok(Self::Core),
                 [_, _, 1, 0, ..] => Ok(Self::Component),
-                _ => Err(unusable(path, "is WebAssembly of a version that is not known")),
+                _ => Err(unusable(
+                    path,
+                    "is WebAssembly of a version that is not known",
+                )),
             };
         }
         Err(not_binary(bytes, path))
@@ -66,7 +69,10 @@ fn not_binary(bytes: &[u8], path: &Path) -> Error {
 fn is_text_form(bytes: &[u8]) -> bool {
     let mut rest = bytes.trim_ascii_start();
     while let Some(comment) = rest.strip_prefix(b";;") {
-        let end = comment.iter().position(|byte| *byte == b'\n').unwrap_or(comment.len());
+        let end = comment
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .unwrap_or(comment.len());
         rest = comment[end..].trim_ascii_start();
     }
     rest.starts_with(b"(")

@@ -11,6 +11,7 @@ mod adapter;
 mod cache;
 mod command;
 mod compile;
+mod directory;
 mod engine;
 mod error;
 mod grants;
@@ -26,7 +27,8 @@ mod source;
 mod stdio;
 
 pub use adapter::{Compiled, WasmRuntime};
-pub use engine::{Artifact, Guest, LoadError, Preopen, Started, WasmEngine};
+pub use directory::{Entry, EntryKind, GrantedDirectory, OpenHow};
+pub use engine::{Artifact, EngineCapabilities, Guest, LoadError, Preopen, Started, WasmEngine};
 pub use error::exit_status;
 pub use kind::ModuleKind;
 pub use stdio::{GuestInput, GuestOutput, InputRead, WRITE_PERMIT};

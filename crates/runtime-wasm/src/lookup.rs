@@ -58,7 +58,10 @@ impl Lookup {
                     ErrorKind::ProgramNotFound,
                     format!("there is no module `{}`", path.display()),
                 )),
-                _ => Ok(Located { path, confined: false }),
+                _ => Ok(Located {
+                    path,
+                    confined: false,
+                }),
             };
         }
         let candidates = self.candidates(program);
@@ -68,22 +71,36 @@ impl Lookup {
                 Ok(metadata) if metadata.is_dir() => directory = Some(path.clone()),
                 // A link that leads nowhere is reported, not passed over.
                 Err(_) if path.symlink_metadata().is_err() => {}
-                _ => return Ok(Located { path: path.clone(), confined: true }),
+                _ => {
+                    return Ok(Located {
+                        path: path.clone(),
+                        confined: true,
+                    });
+                }
             }
         }
         match directory {
-            Some(path) => Ok(Located { path, confined: true }),
+            Some(path) => Ok(Located {
+                path,
+                confined: true,
+            }),
             None => Err(self.not_found(program, &candidates)),
         }
     }
 
     fn candidates(&self, program: &str) -> Vec<PathBuf> {
         let mut parts = Path::new(program).components();
-        if !matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) {
+        if !matches!(
+            (parts.next(), parts.next()),
+            (Some(Component::Normal(_)), None)
+        ) {
             return Vec::new();
         }
         let exact = self.directory.join(program);
-        if exact.extension().is_some_and(|extension| extension == EXTENSION) {
+        if exact
+            .extension()
+            .is_some_and(|extension| extension == EXTENSION)
+        {
             return vec![exact];
         }
         vec![self.directory.join(format!("{program}.{EXTENSION}")), exact]
@@ -96,10 +113,17 @@ impl Lookup {
         } else {
             searched.push(format!("the registered tools {}", self.tools.join(", ")));
         }
-        searched.extend(candidates.iter().map(|path| format!("`{}`", path.display())));
+        searched.extend(
+            candidates
+                .iter()
+                .map(|path| format!("`{}`", path.display())),
+        );
         Error::new(
             ErrorKind::ProgramNotFound,
-            format!("there is no tool or module `{program}`: searched {}", searched.join("; ")),
+            format!(
+                "there is no tool or module `{program}`: searched {}",
+                searched.join("; ")
+            ),
         )
         .with_hint(format!(
             "put the module into `{}`, or register it in [tools.custom.NAME]",
@@ -176,10 +200,17 @@ mod tests {
         let modules = root.path().join("modules");
         let error = lookup.find("b", Path::new("/")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ProgramNotFound);
-        for part in ["`b`", "one, two", &format!("`{}/b.wasm`", modules.display())] {
+        for part in [
+            "`b`",
+            "one, two",
+            &format!("`{}/b.wasm`", modules.display()),
+        ] {
             assert!(error.to_string().contains(part), "{error}");
         }
-        assert_eq!(lookup.find("..", Path::new("/")).unwrap_err().kind(), ErrorKind::ProgramNotFound);
+        assert_eq!(
+            lookup.find("..", Path::new("/")).unwrap_err().kind(),
+            ErrorKind::ProgramNotFound
+        );
     }
 
     #[test]
@@ -190,7 +221,10 @@ mod tests {
         for located in [link, dots] {
             let error = lookup.resolve(&located).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Refused);
-            assert!(error.to_string().contains("outside the module directory"), "{error}");
+            assert!(
+                error.to_string().contains("outside the module directory"),
+                "{error}"
+            );
         }
     }
 

@@ -42,6 +42,8 @@ pub(crate) struct Modules<E: WasmEngine> {
     fingerprint: Vec<u8>,
     cache: Option<DiskCache>,
     lookup: Lookup,
+    /// The largest memory limit of any guest, in bytes.
+    max_memory: u64,
     state: Mutex<State<E::Module>>,
 }
 
@@ -63,12 +65,18 @@ struct Known<M> {
 type Outcome<M> = Result<Arc<Prepared<M>>, SharedError>;
 
 impl<E: WasmEngine> Modules<E> {
-    pub(crate) fn new(engine: Arc<E>, cache: Option<DiskCache>, lookup: Lookup) -> Self {
+    pub(crate) fn new(
+        engine: Arc<E>,
+        cache: Option<DiskCache>,
+        lookup: Lookup,
+        max_memory: u64,
+    ) -> Self {
         Self {
             fingerprint: engine.fingerprint(),
             engine,
             cache,
             lookup,
+            max_memory,
             state: Mutex::new(State {
                 known: HashMap::new(),
                 under_way: HashMap::new(),
@@ -92,7 +100,10 @@ impl<E: WasmEngine> Modules<E> {
     /// # Errors
     ///
     /// The file cannot be read, is no module, is no command, or imports what nothing provides.
-    pub(crate) async fn get(self: &Arc<Self>, located: &Located) -> Result<Arc<Prepared<E::Module>>> {
+    pub(crate) async fn get(
+        self: &Arc<Self>,
+        located: &Located,
+    ) -> Result<Arc<Prepared<E::Module>>> {
         let stamp = Stamp::of(&located.path).map_err(|error| unreadable(&located.path, error))?;
         let mut outcome = {
             let mut state = self.lock();
@@ -159,6 +170,7 @@ impl<E: WasmEngine> Modules<E> {
             Some(prepared) => prepared,
             None => {
                 let facts = inspect(&source.bytes, kind, &path)?;
+                facts.require_within(self.max_memory, &path)?;
                 let (module, compiled_in) = self
                     .load_or_compile(&source.bytes, kind, &key)
                     .map_err(|error| in_file(&path, error))?;
@@ -204,18 +216,25 @@ impl<E: WasmEngine> Modules<E> {
         }
         // SAFETY: `compile` of this very engine made it a moment ago, and nobody else has it.
         let module = unsafe { self.engine.load(Artifact::Bytes(&artifact), kind) };
-        module.map(|module| (module, Some(compiled_in))).map_err(|error| match error {
-            LoadError::Module(error) => error,
-            LoadError::Artifact(problem) => Error::new(
-                ErrorKind::Engine,
-                format!("the engine refuses what it compiled itself: {problem}"),
-            ),
-        })
+        module
+            .map(|module| (module, Some(compiled_in)))
+            .map_err(|error| match error {
+                LoadError::Module(error) => error,
+                // It was compiled a moment ago, so what is wrong with it is the module's own.
+                LoadError::Artifact(problem) => Error::new(
+                    ErrorKind::Image,
+                    format!("the engine has no room for such a module: {problem}"),
+                ),
+            })
     }
 
     fn load_cached(&self, kind: ModuleKind, key: &Key) -> Result<Option<E::Module>> {
-        let Some(cache) = &self.cache else { return Ok(None) };
-        let Some((file, len)) = cache.get(key) else { return Ok(None) };
+        let Some(cache) = &self.cache else {
+            return Ok(None);
+        };
+        let Some((file, len)) = cache.get(key) else {
+            return Ok(None);
+        };
         // SAFETY: the key holds the engine's fingerprint, the checksum over key and artifact was
         // found right a moment ago, and the file lies in a directory that only this user can
         // change, where files are only ever replaced by renaming.
@@ -250,7 +269,9 @@ impl<M> State<M> {
     /// A module with this content, from whatever file.
     fn loaded(&self, key: &Key) -> Option<Arc<Prepared<M>>> {
         let mut known = self.known.values();
-        known.find(|known| known.prepared.key == *key).map(|known| Arc::clone(&known.prepared))
+        known
+            .find(|known| known.prepared.key == *key)
+            .map(|known| Arc::clone(&known.prepared))
     }
 
     fn remember(
@@ -262,7 +283,15 @@ impl<M> State<M> {
     ) {
         self.uses += 1;
         let last_use = self.uses;
-        self.known.insert(located, Known { stamp, settled, prepared, last_use });
+        self.known.insert(
+            located,
+            Known {
+                stamp,
+                settled,
+                prepared,
+                last_use,
+            },
+        );
         if self.known.len() > MAX_LOADED {
             let oldest = self.known.iter().min_by_key(|(_, known)| known.last_use);
             if let Some(oldest) = oldest.map(|(located, _)| located.clone()) {
@@ -275,10 +304,8 @@ impl<M> State<M> {
 /// The engine knows bytes; people know files.
 fn in_file(path: &std::path::Path, error: Error) -> Error {
     let hint = error.hint().map(str::to_owned);
-    let wrapped =
-        Error::new(error.kind(), format!("`{}` cannot be used", path.display())).with_source(
-            Error::from(SharedError::from(error).without_hint()),
-        );
+    let wrapped = Error::new(error.kind(), format!("`{}` cannot be used", path.display()))
+        .with_source(Error::from(SharedError::from(error).without_hint()));
     match hint {
         Some(hint) => wrapped.with_hint(hint),
         None => wrapped,

@@ -1,6 +1,7 @@
 //! Whether guests can be run here: one is.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use prx_runtime_core::backend::Exit;
@@ -21,8 +22,8 @@ const MODULE: &[u8] = b"\0asm\x01\0\0\0\
     \x0a\x04\x01\x02\0\x0b";
 
 /// Compiles and runs a guest that does nothing.
-pub(crate) async fn probe<E: WasmEngine>(engine: &std::sync::Arc<E>, directory: PathBuf) -> Probe {
-    let result = tokio::time::timeout(LIMIT, run(std::sync::Arc::clone(engine))).await;
+pub(crate) async fn probe<E: WasmEngine>(engine: &Arc<E>, directory: PathBuf) -> Probe {
+    let result = tokio::time::timeout(LIMIT, run(Arc::clone(engine))).await;
     let result = result.unwrap_or_else(|_| {
         Err(Error::new(
             ErrorKind::Unavailable,
@@ -40,16 +41,18 @@ pub(crate) async fn probe<E: WasmEngine>(engine: &std::sync::Arc<E>, directory: 
     }
 }
 
-async fn run<E: WasmEngine>(engine: std::sync::Arc<E>) -> Result<()> {
+async fn run<E: WasmEngine>(engine: Arc<E>) -> Result<()> {
     let (done, module) = oneshot::channel();
     compile::start({
-        let engine = std::sync::Arc::clone(&engine);
+        let engine = Arc::clone(&engine);
         move || {
             // Whoever waited may have gone.
             let _ = done.send(load(&*engine));
         }
     })?;
-    let module = module.await.map_err(|_| engine_error("compiling broke off"))??;
+    let module = module
+        .await
+        .map_err(|_| engine_error("compiling broke off"))??;
     let guest = Guest {
         args: vec!["probe".to_owned()],
         env: Vec::new(),
@@ -63,7 +66,9 @@ async fn run<E: WasmEngine>(engine: std::sync::Arc<E>) -> Result<()> {
     };
     match engine.start(&module, guest)?.run.await? {
         Exit::Code(0) => Ok(()),
-        other => Err(engine_error(format!("a guest that does nothing ended with {other:?}"))),
+        other => Err(engine_error(format!(
+            "a guest that does nothing ended with {other:?}"
+        ))),
     }
 }
 

@@ -94,9 +94,18 @@ fn effective(wasm: &WasmConfig, tool: Option<&ToolConfig>) -> WasmConfig {
     }
     if let Some(tool) = &tool.capabilities {
         let own = &mut wasm.capabilities;
-        own.filesystem_read.clone_from(tool.filesystem_read.as_ref().unwrap_or(&own.filesystem_read.clone()));
-        own.filesystem_write.clone_from(tool.filesystem_write.as_ref().unwrap_or(&own.filesystem_write.clone()));
-        own.env_vars.clone_from(tool.env_vars.as_ref().unwrap_or(&own.env_vars.clone()));
+        own.filesystem_read.clone_from(
+            tool.filesystem_read
+                .as_ref()
+                .unwrap_or(&own.filesystem_read.clone()),
+        );
+        own.filesystem_write.clone_from(
+            tool.filesystem_write
+                .as_ref()
+                .unwrap_or(&own.filesystem_write.clone()),
+        );
+        own.env_vars
+            .clone_from(tool.env_vars.as_ref().unwrap_or(&own.env_vars.clone()));
         own.network = tool.network.unwrap_or(own.network);
     }
     wasm
@@ -105,7 +114,10 @@ fn effective(wasm: &WasmConfig, tool: Option<&ToolConfig>) -> WasmConfig {
 impl Tool {
     fn new(name: &str, tool: &ToolConfig) -> Result<Self> {
         let module = tool.module.as_ref().ok_or_else(|| {
-            Error::new(ErrorKind::InvalidConfig, "a tool of type \"wasm\" needs `module`")
+            Error::new(
+                ErrorKind::InvalidConfig,
+                "a tool of type \"wasm\" needs `module`",
+            )
         })?;
         Ok(Self {
             name: name.to_owned(),

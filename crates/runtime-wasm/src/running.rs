@@ -58,7 +58,10 @@ impl Running for GuestRun {
             self.exit = Some(result?);
         }
         self.exit.clone().ok_or_else(|| {
-            Error::new(ErrorKind::Engine, "the engine broke off, and how the guest ended is unknown")
+            Error::new(
+                ErrorKind::Engine,
+                "the engine broke off, and how the guest ended is unknown",
+            )
         })
     }
 

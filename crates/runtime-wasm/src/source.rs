@@ -39,7 +39,9 @@ impl Stamp {
     /// Whether any later change will show. Not so right after a change: another one may leave the
     /// same times.
     pub(crate) fn is_settled(&self) -> bool {
-        let Ok(now) = SystemTime::UNIX_EPOCH.elapsed() else { return false };
+        let Ok(now) = SystemTime::UNIX_EPOCH.elapsed() else {
+            return false;
+        };
         #[cfg(unix)]
         let last = {
             let seconds = u64::try_from(self.changed.0).unwrap_or(0);
@@ -93,10 +95,15 @@ pub(crate) fn read(path: &Path) -> Result<Source> {
         let stamp = Stamp::from(&metadata);
         let settled = stamp.is_settled();
         let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
-        file.read_to_end(&mut bytes).map_err(|error| unreadable(path, error))?;
+        file.read_to_end(&mut bytes)
+            .map_err(|error| unreadable(path, error))?;
         let unchanged = Stamp::from(&stamp_of(&file)?) == stamp;
         if unchanged && bytes.len() as u64 == metadata.len() {
-            return Ok(Source { bytes, stamp, settled });
+            return Ok(Source {
+                bytes,
+                stamp,
+                settled,
+            });
         }
     }
     Err(unusable(path, "changes while it is read")
@@ -133,7 +140,10 @@ fn check_type(metadata: &Metadata, path: &Path) -> Result<()> {
     if metadata.len() > MAX_SIZE {
         return Err(unusable(
             path,
-            &format!("has {} bytes, more than the {MAX_SIZE} that a module may have", metadata.len()),
+            &format!(
+                "has {} bytes, more than the {MAX_SIZE} that a module may have",
+                metadata.len()
+            ),
         ));
     }
     Ok(())

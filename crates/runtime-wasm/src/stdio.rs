@@ -48,7 +48,11 @@ impl GuestOutput {
 
     /// How much may be written now: nothing while something is held.
     pub fn permit(&self) -> usize {
-        if self.lock().held.is_empty() { WRITE_PERMIT } else { 0 }
+        if self.lock().held.is_empty() {
+            WRITE_PERMIT
+        } else {
+            0
+        }
     }
 
     /// Writes `bytes`, of which there are no more than the [permit](Self::permit). After the

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use prx_runtime_core::config::Config;
 use prx_runtime_core::{
-    Capabilities, Description, Execution, ExecutionOutput, ExecutionRequest, Invocation, Probe, Result,
-    RuntimeAdapter, async_trait,
+    Capabilities, Description, Execution, ExecutionOutput, ExecutionRequest, Invocation, Probe,
+    Result, RuntimeAdapter, async_trait,
 };
 use prx_runtime_wasm::{Compiled, WasmRuntime};
 
@@ -17,6 +17,9 @@ use crate::engine::WasmtimeEngine;
 /// Room is reserved for no more guests than this, whatever `max_concurrent` says: it is address
 /// space, of which there is an end.
 const MAX_GUESTS: usize = 1000;
+
+/// Probes run a guest, too, and wait for no slot.
+const PROBES: usize = 4;
 
 /// Runs commands as WebAssembly guests on wasmtime. See
 /// [`WasmRuntime`](prx_runtime_wasm::WasmRuntime) for what a command's program may be.
@@ -56,9 +59,13 @@ impl WasmtimeRuntime {
 
 fn sizes(config: &Config) -> Sizes {
     let wasm = &config.runtime.wasm;
-    let tools = config.tools.custom.values().filter_map(|tool| tool.max_memory_mb);
+    let tools = config
+        .tools
+        .custom
+        .values()
+        .filter_map(|tool| tool.max_memory_mb);
     let largest = tools.fold(wasm.max_memory_mb, u64::max);
-    let guests = config.runtime.max_concurrent.clamp(1, MAX_GUESTS);
+    let guests = config.runtime.max_concurrent.clamp(1, MAX_GUESTS) + PROBES;
     Sizes {
         guests: u32::try_from(guests).unwrap_or(u32::MAX),
         max_memory: largest.saturating_mul(1 << 20),
@@ -75,7 +82,9 @@ impl RuntimeAdapter for WasmtimeRuntime {
         working_dir: Option<&Path>,
         timeout: Duration,
     ) -> Result<ExecutionOutput> {
-        self.0.execute(command, args, env, working_dir, timeout).await
+        self.0
+            .execute(command, args, env, working_dir, timeout)
+            .await
     }
 
     async fn is_available(&self) -> bool {

@@ -1,6 +1,8 @@
 //! How wasmtime is configured.
 
-use wasmtime::{Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktraceDetails};
+use wasmtime::{
+    Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktraceDetails,
+};
 
 /// The stack that WebAssembly code may use, in bytes. Interpreters recurse; CPython needs more
 /// than wasmtime's default of 512 KiB.

@@ -58,9 +58,11 @@ fn link_modules(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     p1::add_to_linker_async(linker, State::p1)?;
     // wasmtime's own refuses the statuses from 126 on; a command may end with any.
     linker.allow_shadowing(true);
-    linker.func_wrap("wasi_snapshot_preview1", "proc_exit", |status: i32| -> wasmtime::Result<()> {
-        Err(I32Exit(status).into())
-    })?;
+    linker.func_wrap(
+        "wasi_snapshot_preview1",
+        "proc_exit",
+        |status: i32| -> wasmtime::Result<()> { Err(I32Exit(status).into()) },
+    )?;
     linker.allow_shadowing(false);
     Ok(())
 }
@@ -115,9 +117,9 @@ impl WasmEngine for WasmtimeEngine {
                     }
                 }
                 .map_err(damaged)?;
-                let start = module.get_export_index("_start").ok_or_else(|| {
-                    LoadError::Artifact("it exports no `_start`".to_owned())
-                })?;
+                let start = module
+                    .get_export_index("_start")
+                    .ok_or_else(|| LoadError::Artifact("it exports no `_start`".to_owned()))?;
                 let pre = self.modules.instantiate_pre(&module).map_err(refused)?;
                 Ready::Core { pre, start }
             }
@@ -126,8 +128,9 @@ impl WasmEngine for WasmtimeEngine {
                 let component = unsafe {
                     match artifact {
                         Artifact::Bytes(bytes) => Component::deserialize(engine, bytes),
-                        Artifact::File { file, len } => read(file, len)
-                            .and_then(|bytes| Component::deserialize(engine, bytes)),
+                        Artifact::File { file, len } => {
+                            read(file, len).and_then(|bytes| Component::deserialize(engine, bytes))
+                        }
                     }
                 }
                 .map_err(damaged)?;

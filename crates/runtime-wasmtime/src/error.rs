@@ -31,7 +31,10 @@ pub(crate) fn text_of(error: &wasmtime::Error) -> String {
 
 /// A module that is not valid, or needs what this engine does not have.
 pub(crate) fn invalid(error: &wasmtime::Error) -> Error {
-    Error::new(ErrorKind::Image, format!("the module is not valid: {}", text_of(error)))
+    Error::new(
+        ErrorKind::Image,
+        format!("the module is not valid: {}", text_of(error)),
+    )
 }
 
 /// A module whose imports are not all there.
@@ -69,7 +72,10 @@ pub(crate) fn ending(error: &wasmtime::Error) -> Ending {
         return Ending::Exit(exit_status(status.cast_unsigned()));
     }
     let reason = match error.downcast_ref::<Trap>() {
-        Some(trap) => trap.to_string().trim_start_matches("wasm trap: ").to_owned(),
+        Some(trap) => trap
+            .to_string()
+            .trim_start_matches("wasm trap: ")
+            .to_owned(),
         None => text_of(error),
     };
     let mut account = format!("wasm trap: {reason}\n");
@@ -84,7 +90,10 @@ pub(crate) fn not_started(error: &wasmtime::Error, refused_memory: bool) -> Erro
     if refused_memory {
         return Error::new(
             ErrorKind::Refused,
-            format!("the module starts with more memory than the limit allows: {}", text_of(error)),
+            format!(
+                "the module starts with more memory than the limit allows: {}",
+                text_of(error)
+            ),
         )
         .with_hint("raise runtime.wasm.max_memory_mb, or max_memory_mb of the tool");
     }
@@ -95,5 +104,8 @@ pub(crate) fn not_started(error: &wasmtime::Error, refused_memory: bool) -> Erro
         )
         .with_hint("raise runtime.max_concurrent, by which the room is measured");
     }
-    Error::new(ErrorKind::Image, format!("the module cannot be started: {}", text_of(error)))
+    Error::new(
+        ErrorKind::Image,
+        format!("the module cannot be started: {}", text_of(error)),
+    )
 }

@@ -8,7 +8,9 @@ use prx_runtime_core::backend::Exit;
 use prx_runtime_core::{Error, ErrorKind, Result};
 use prx_runtime_wasm::{Guest, GuestOutput, Started, exit_status};
 use wasmtime::component::Component;
-use wasmtime::{Engine, InstancePre, ModuleExport, Store, UpdateDeadline};
+use wasmtime::{
+    Engine, InstancePre, ModuleExport, PoolConcurrencyLimitError, Store, UpdateDeadline,
+};
 use wasmtime_wasi::p1::WasiP1Ctx;
 use wasmtime_wasi::p2::bindings::CommandPre;
 use wasmtime_wasi::{FsPerms, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -90,19 +92,24 @@ fn store(engine: &Engine, guest: Guest) -> Result<Store<State>> {
         wasi.initial_cwd(directory);
     }
     for preopen in &guest.preopens {
-        let perms = if preopen.writable { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
-        wasi.preopened_dir(&preopen.host, &preopen.guest, perms).map_err(|error| {
-            Error::new(
-                ErrorKind::Refused,
-                format!(
-                    "the directory `{}`, which is granted as `{}`, cannot be opened",
-                    preopen.host.display(),
-                    preopen.guest
-                ),
-            )
-            .with_source(std::io::Error::other(crate::error::text_of(&error)))
-            .with_hint("make it, or take it off runtime.wasm.capabilities")
-        })?;
+        let perms = if preopen.writable {
+            FsPerms::ReadWrite
+        } else {
+            FsPerms::ReadOnly
+        };
+        wasi.preopened_dir(&preopen.host, &preopen.guest, perms)
+            .map_err(|error| {
+                Error::new(
+                    ErrorKind::Refused,
+                    format!(
+                        "the directory `{}`, which is granted as `{}`, cannot be opened",
+                        preopen.host.display(),
+                        preopen.guest
+                    ),
+                )
+                .with_source(std::io::Error::other(crate::error::text_of(&error)))
+                .with_hint("make it, or take it off runtime.wasm.capabilities")
+            })?;
     }
     let state = State {
         wasi: wasi.build_p1(),
@@ -115,7 +122,10 @@ fn store(engine: &Engine, guest: Guest) -> Result<Store<State>> {
     // The runtime's own way to yield lets timers and input come up even if this is its only task;
     // a task that only wakes itself would keep a runtime of one thread from looking at them.
     store.epoch_deadline_callback(|_| {
-        Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+        Ok(UpdateDeadline::YieldCustom(
+            1,
+            Box::pin(tokio::task::yield_now()),
+        ))
     });
     Ok(store)
 }
@@ -145,7 +155,7 @@ async fn run_core(
     };
     match start.call_async(&mut store, ()).await {
         Ok(()) => Ok(exit_status(0)),
-        Err(error) => Ok(conclude(&store, &error, &stderr)),
+        Err(error) => conclude(&store, &error, &stderr),
     }
 }
 
@@ -161,7 +171,7 @@ async fn run_component(
     match command.wasi_cli_run().call_run(&mut store).await {
         Ok(Ok(())) => Ok(exit_status(0)),
         Ok(Err(())) => Ok(exit_status(1)),
-        Err(error) => Ok(conclude(&store, &error, &stderr)),
+        Err(error) => conclude(&store, &error, &stderr),
     }
 }
 
@@ -173,13 +183,16 @@ fn conclude_start(
     stderr: &GuestOutput,
 ) -> Result<Exit> {
     if error.is::<wasmtime::Trap>() || error.is::<wasmtime_wasi::I32Exit>() {
-        return Ok(conclude(store, error, stderr));
+        return conclude(store, error, stderr);
     }
     Err(not_started(error, store.data().limiter.refused()))
 }
 
-fn conclude(store: &Store<State>, error: &wasmtime::Error, stderr: &GuestOutput) -> Exit {
-    match ending(error) {
+fn conclude(store: &Store<State>, error: &wasmtime::Error, stderr: &GuestOutput) -> Result<Exit> {
+    if error.is::<PoolConcurrencyLimitError>() {
+        return Err(not_started(error, false));
+    }
+    Ok(match ending(error) {
         Ending::Exit(exit) => exit,
         Ending::Trap { reason, account } => {
             stderr.write(Bytes::from(account));
@@ -190,7 +203,7 @@ fn conclude(store: &Store<State>, error: &wasmtime::Error, stderr: &GuestOutput)
                 Exit::Trapped(reason)
             }
         }
-    }
+    })
 }
 
 /// The exports of a component are looked up once.

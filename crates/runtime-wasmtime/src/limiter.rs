@@ -64,7 +64,10 @@ impl ResourceLimiter for MemoryLimiter {
         if maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(false);
         }
-        Ok(self.grow(current.saturating_mul(ELEMENT), desired.saturating_mul(ELEMENT)))
+        Ok(self.grow(
+            current.saturating_mul(ELEMENT),
+            desired.saturating_mul(ELEMENT),
+        ))
     }
 }
 

@@ -89,9 +89,9 @@ impl InputStream for Input {
             InputRead::Bytes(bytes) => Ok(bytes),
             InputRead::Nothing => Ok(Bytes::new()),
             InputRead::End => Err(StreamError::Closed),
-            InputRead::Failed(kind) => {
-                Err(StreamError::LastOperationFailed(io::Error::from(kind).into()))
-            }
+            InputRead::Failed(kind) => Err(StreamError::LastOperationFailed(
+                io::Error::from(kind).into(),
+            )),
         }
     }
 }

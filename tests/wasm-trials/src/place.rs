@@ -20,7 +20,10 @@ pub struct Place {
     make: Make,
 }
 
-#[expect(clippy::missing_panics_doc, reason = "a test without its directories has failed")]
+#[expect(
+    clippy::missing_panics_doc,
+    reason = "a test without its directories has failed"
+)]
 impl Place {
     /// A place for the engine that `make` makes. What it compiles is kept below `scratch`.
     pub fn new(engine: WasmEngineKind, scratch: &Path, make: Make) -> Self {
@@ -83,7 +86,9 @@ impl Place {
 
     /// A command in the working directory.
     pub fn request(&self, program: &str, args: &[&str]) -> ExecutionRequest {
-        ExecutionRequest::program(program).args(args.iter().copied()).working_dir(self.workspace())
+        ExecutionRequest::program(program)
+            .args(args.iter().copied())
+            .working_dir(self.workspace())
     }
 
     /// One of the programs of the guest `BOX`.
@@ -93,6 +98,9 @@ impl Place {
 
     /// Runs one of the programs of `BOX`.
     pub async fn run(&self, args: &[&str]) -> ExecutionOutput {
-        self.runtime().run(self.boxed(args)).await.expect("the guest runs")
+        self.runtime()
+            .run(self.boxed(args))
+            .await
+            .expect("the guest runs")
     }
 }

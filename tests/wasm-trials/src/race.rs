@@ -91,8 +91,10 @@ impl Race {
                 .timeout(Duration::from_secs(120));
             let output = adapter.run(request).await.expect("the guest runs");
             let text = output.stdout.to_text();
-            let counts: Vec<u64> =
-                text.split_whitespace().filter_map(|count| count.parse().ok()).collect();
+            let counts: Vec<u64> = text
+                .split_whitespace()
+                .filter_map(|count| count.parse().ok())
+                .collect();
             let [tries, inside, outside] = counts[..] else {
                 panic!("the guest said: {text}{}", output.stderr.to_text());
             };
@@ -102,7 +104,9 @@ impl Race {
         }
         over.store(true, Ordering::SeqCst);
         raced.swaps = swapper.join().expect("the swapper ends");
-        let left = fs::read_dir(self.path("outside")).expect("what is outside").count();
+        let left = fs::read_dir(self.path("outside"))
+            .expect("what is outside")
+            .count();
         raced.escaped += left as u64 - 1;
         let untouched = fs::read_to_string(self.path("outside/file")).expect("the file outside");
         raced.escaped += u64::from(untouched != OUTSIDE);

@@ -47,7 +47,10 @@ impl DiskCache {
             },
         };
         Ok(match make_private(&directory) {
-            Ok(()) => Some(Self { directory, max_size }),
+            Ok(()) => Some(Self {
+                directory,
+                max_size,
+            }),
             Err(problem) => {
                 tracing::warn!(
                     directory = %directory.display(),
@@ -112,7 +115,9 @@ impl DiskCache {
 
     fn try_put(&self, key: &Key, artifact: &[u8]) -> io::Result<()> {
         // Made for the owner alone.
-        let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.directory)?;
+        let mut file = tempfile::Builder::new()
+            .prefix(UNFINISHED)
+            .tempfile_in(&self.directory)?;
         entry::write(&mut file, key, artifact)?;
         file.persist(self.path(key)).map_err(|error| error.error)?;
         self.shrink(&self.path(key))
@@ -125,10 +130,15 @@ impl DiskCache {
         let mut total = 0;
         for found in fs::read_dir(&self.directory)? {
             let found = found?;
-            let Ok(metadata) = found.metadata() else { continue };
+            let Ok(metadata) = found.metadata() else {
+                continue;
+            };
             let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             let path = found.path();
-            if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            if path
+                .extension()
+                .is_some_and(|extension| extension == EXTENSION)
+            {
                 total += metadata.len();
                 entries.push((used, metadata.len(), path));
             } else if found.file_name().to_string_lossy().starts_with(UNFINISHED)
@@ -152,7 +162,11 @@ impl DiskCache {
 
 /// The cache directory of the user, as the platform has it.
 fn default_directory() -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let base = if cfg!(windows) {
         absolute("LOCALAPPDATA")
     } else if cfg!(target_os = "macos") {
@@ -182,7 +196,10 @@ fn make_private(directory: &Path) -> Result<(), String> {
         return Err("it belongs to another user".to_owned());
     }
     if metadata.mode() & 0o077 != 0 {
-        return Err(format!("others may use it (mode {:o}); make it 700", metadata.mode() & 0o777));
+        return Err(format!(
+            "others may use it (mode {:o}); make it 700",
+            metadata.mode() & 0o777
+        ));
     }
     Ok(())
 }

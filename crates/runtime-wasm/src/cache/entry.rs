@@ -27,7 +27,9 @@ pub(super) fn write(mut file: impl Write, key: &Key, artifact: &[u8]) -> io::Res
 pub(super) fn verify(file: &mut File, key: &Key) -> Result<u64, String> {
     let check = |file: &mut File| -> io::Result<Option<u64>> {
         let size = file.metadata()?.len();
-        let Some(len) = size.checked_sub(TRAILER) else { return Ok(None) };
+        let Some(len) = size.checked_sub(TRAILER) else {
+            return Ok(None);
+        };
         let mut hasher = hasher(key);
         let copied = io::copy(&mut Read::take(&mut *file, len), &mut Hashing(&mut hasher))?;
         let mut trailer = [0; TRAILER as usize];

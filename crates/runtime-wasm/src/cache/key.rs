@@ -15,7 +15,13 @@ impl Key {
     /// The key of a module for an engine.
     pub(crate) fn new(engine: &str, fingerprint: &[u8], kind: ModuleKind, bytes: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
-        for part in [LAYOUT, engine.as_bytes(), fingerprint, kind.as_str().as_bytes(), bytes] {
+        for part in [
+            LAYOUT,
+            engine.as_bytes(),
+            fingerprint,
+            kind.as_str().as_bytes(),
+            bytes,
+        ] {
             // With its length before it, no part can pass for the end of another.
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);

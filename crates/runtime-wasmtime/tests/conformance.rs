@@ -1,0 +1,19 @@
+//! The contract, for modules on wasmtime.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use prx_fixtures::Guest;
+use prx_runtime_core::config::WasmEngineKind;
+use prx_runtime_wasmtime::WasmtimeRuntime;
+use prx_wasm_trials::WasmDriver;
+
+fn main() -> ExitCode {
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let driver = WasmDriver::new(WasmEngineKind::Wasmtime, "wasmtime", scratch, |config| {
+        Ok(Arc::new(WasmtimeRuntime::new(config)?))
+    });
+    // A module is in its working directory, and its C library calls that the root.
+    prx_conformance::main(driver.with_directory("/").with_network(Guest::NETWORK))
+}

@@ -1,0 +1,175 @@
+//! Compiled modules are kept, and nothing that is wrong with what is kept stops a run.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use prx_fixtures::Guest;
+use prx_runtime_core::RuntimeAdapter as _;
+use prx_runtime_core::config::ByteSize;
+
+use crate::common::Place;
+
+/// A place with two modules.
+fn place() -> Place {
+    let place = Place::with_own_modules();
+    for guest in [Guest::HELLO, Guest::THREE_MEMORIES] {
+        let name = format!("{}.wasm", guest.name());
+        fs::copy(guest.path(), place.modules().join(name)).unwrap();
+    }
+    place
+}
+
+/// What compiling cost a new runtime, which then runs the module: `None` if it was cached.
+async fn compiled(place: &Place, program: &str) -> Option<Duration> {
+    let runtime = place.runtime();
+    let compiled = runtime.compile(program).await.unwrap();
+    let output = runtime.run(place.request(program, &["x"])).await.unwrap();
+    if program == "hello" {
+        assert_eq!(output.stdout.to_text(), "hello\n");
+    }
+    compiled.compiled_in
+}
+
+fn entries(place: &Place) -> Vec<PathBuf> {
+    let Ok(directory) = fs::read_dir(place.cache()) else {
+        return Vec::new();
+    };
+    directory.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// The only entry.
+fn entry(place: &Place) -> PathBuf {
+    let entries = entries(place);
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    entries[0].clone()
+}
+
+#[tokio::test]
+async fn what_was_compiled_once_is_loaded_from_then_on() {
+    let place = place();
+    assert!(compiled(&place, "hello").await.is_some());
+    assert!(compiled(&place, "hello").await.is_none());
+    assert!(compiled(&place, "three-memories").await.is_some());
+    assert_eq!(entries(&place).len(), 2);
+}
+
+#[tokio::test]
+async fn a_component_is_kept_too() {
+    let place = place();
+    fs::copy(
+        Guest::BOX_COMPONENT.path(),
+        place.modules().join("component.wasm"),
+    )
+    .unwrap();
+    assert!(compiled(&place, "component").await.is_some());
+    assert!(compiled(&place, "component").await.is_none());
+}
+
+#[tokio::test]
+async fn it_is_the_users_own() {
+    let place = place();
+    compiled(&place, "hello").await;
+    assert_eq!(fs::metadata(place.cache()).unwrap().mode() & 0o777, 0o700);
+    assert_eq!(fs::metadata(entry(&place)).unwrap().mode() & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn a_damaged_entry_is_replaced() {
+    let damages: [(&str, fn(&Path)); 6] = [
+        ("empty", |entry| fs::write(entry, "").unwrap()),
+        ("garbage", |entry| fs::write(entry, [7; 4096]).unwrap()),
+        ("truncated", |entry| {
+            let len = fs::metadata(entry).unwrap().len();
+            fs::File::options()
+                .write(true)
+                .open(entry)
+                .unwrap()
+                .set_len(len / 2)
+                .unwrap();
+        }),
+        ("one bit flipped", |entry| {
+            let mut bytes = fs::read(entry).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            fs::write(entry, bytes).unwrap();
+        }),
+        ("a link", |entry| {
+            let elsewhere = entry.with_extension("elsewhere");
+            fs::rename(entry, &elsewhere).unwrap();
+            std::os::unix::fs::symlink(&elsewhere, entry).unwrap();
+        }),
+        ("writable for others", |entry| {
+            fs::set_permissions(entry, fs::Permissions::from_mode(0o666)).unwrap();
+        }),
+    ];
+    for (what, damage) in damages {
+        let place = place();
+        compiled(&place, "hello").await;
+        damage(&entry(&place));
+        assert!(compiled(&place, "hello").await.is_some(), "{what}");
+        assert!(compiled(&place, "hello").await.is_none(), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn an_entry_of_another_module_is_not_taken() {
+    let place = place();
+    compiled(&place, "hello").await;
+    let hello = entry(&place);
+    compiled(&place, "three-memories").await;
+    let other = entries(&place)
+        .into_iter()
+        .find(|path| *path != hello)
+        .unwrap();
+    fs::copy(&other, &hello).unwrap();
+    assert!(compiled(&place, "hello").await.is_some());
+}
+
+#[tokio::test]
+async fn an_entry_of_another_configuration_is_not_taken() {
+    let mut place = place();
+    compiled(&place, "hello").await;
+    let before = entry(&place);
+    // Another limit is another pool, for which the same compiled module is good.
+    place.config.runtime.wasm.max_memory_mb = 64;
+    assert!(compiled(&place, "hello").await.is_none());
+    assert_eq!(entry(&place), before);
+}
+
+#[tokio::test]
+async fn a_directory_that_others_may_use_is_not_used() {
+    let place = place();
+    fs::create_dir(place.cache()).unwrap();
+    fs::set_permissions(place.cache(), fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(compiled(&place, "hello").await.is_some());
+    assert!(entries(&place).is_empty());
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_a_directory_stops_nothing() {
+    let place = place();
+    fs::write(place.cache(), "a file").unwrap();
+    assert!(compiled(&place, "hello").await.is_some());
+}
+
+#[tokio::test]
+async fn no_more_is_kept_than_was_configured() {
+    let mut place = place();
+    compiled(&place, "hello").await;
+    let size = fs::metadata(entry(&place)).unwrap().len();
+    place.config.runtime.wasm.cache_size = ByteSize(size + size / 2);
+    compiled(&place, "three-memories").await;
+    assert_eq!(entries(&place).len(), 1);
+    assert!(compiled(&place, "three-memories").await.is_none());
+    assert!(compiled(&place, "hello").await.is_some());
+}
+
+#[tokio::test]
+async fn nothing_is_kept_where_that_was_configured() {
+    let place = place().without_cache();
+    assert!(compiled(&place, "hello").await.is_some());
+    assert!(compiled(&place, "hello").await.is_some());
+    assert!(entries(&place).is_empty());
+}

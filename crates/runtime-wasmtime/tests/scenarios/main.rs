@@ -1,0 +1,13 @@
+//! What holds for guests on wasmtime, one file for each kind of behaviour.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bad_input;
+mod cache;
+mod calls;
+mod changes;
+mod environment;
+mod files;
+mod network;
+mod read_only;
