@@ -117,6 +117,12 @@ pub trait Running: Send {
     /// it. Returns how many processes were still there.
     async fn cleanup(&mut self) -> u32;
 
+    /// How many processes [`cleanup`](Self::cleanup) has found, where it was given up before its
+    /// end: those are gone with the drop, and are told all the same.
+    fn leftovers_found(&self) -> u32 {
+        0
+    }
+
     /// What is in force around the command.
     fn isolation(&self) -> Arc<Isolation>;
 
