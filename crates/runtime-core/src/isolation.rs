@@ -40,8 +40,10 @@ impl fmt::Display for IsolationLevel {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Exposure {
-    /// The host's files, with the caller's rights.
+    /// Files of the host outside of the working directory, at least to be read.
     FileSystem,
+    /// Modes, owners and times of files that the command may not write and its user owns.
+    FileMetadata,
     /// The host's network.
     Network,
     /// The environment of the host process, readable through `/proc` by a process of the same user.
@@ -59,6 +61,7 @@ impl Exposure {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::FileSystem => "file_system",
+            Self::FileMetadata => "file_metadata",
             Self::Network => "network",
             Self::HostEnvironment => "host_environment",
             Self::HostProcesses => "host_processes",

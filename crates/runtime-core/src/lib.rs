@@ -9,6 +9,8 @@
 
 pub mod backend;
 pub mod config;
+#[cfg(unix)]
+pub mod confine;
 
 mod adapter;
 mod audit;

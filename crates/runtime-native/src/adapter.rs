@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use prx_runtime_core::backend::{Backend, Details, Running};
-use prx_runtime_core::config::{Config, SandboxKind, SecurityConfig};
+use prx_runtime_core::config::{Config, MinimumIsolation, SandboxKind};
 use prx_runtime_core::{
     Capabilities, Description, EnvironmentRules, Error, ErrorKind, Execution, ExecutionOutput,
-    ExecutionRequest, Plan, Probe, Result, RuntimeAdapter, Stdio, Supervisor,
+    ExecutionRequest, Isolation, IsolationLevel, Plan, Probe, Result, RuntimeAdapter, Stdio, Supervisor,
 };
 
+use crate::command::Confiners;
 use crate::shell::Shell;
 use crate::{command, probe, prune, running};
 
@@ -27,6 +28,7 @@ pub struct NativeRuntime {
 struct NativeBackend {
     shell: Shell,
     environment: EnvironmentRules,
+    confiners: Confiners,
 }
 
 impl NativeRuntime {
@@ -36,15 +38,37 @@ impl NativeRuntime {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidConfig`] for a shell that cannot be run or a forbidden variable;
-    /// [`ErrorKind::Refused`] where `[security]` asks for what this backend does not enforce.
+    /// [`ErrorKind::Refused`] where `[security]` or `runtime.minimum_isolation` asks for what this
+    /// backend does not enforce.
     pub fn new(config: &Config) -> Result<Self> {
-        refuse_unenforced(&config.security)?;
+        refuse_unenforced(config)?;
+        Self::with(config, Confiners::default())
+    }
+
+    /// A runtime by `config` whose commands `confiner` confines: what `[security]` asks for is the
+    /// confiner's to keep, and what it says about itself counts for `runtime.minimum_isolation`.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    #[cfg(target_os = "linux")]
+    pub fn confined(
+        config: &Config,
+        confiner: Arc<dyn prx_runtime_core::confine::Confiner>,
+    ) -> Result<Self> {
+        let level = confiner.isolation().level;
+        refuse_weaker(config.runtime.minimum_isolation, level)?;
+        Self::with(config, Some(confiner))
+    }
+
+    fn with(config: &Config, confiners: Confiners) -> Result<Self> {
         let backend = NativeBackend {
             shell: Shell::from_config(&config.runtime.native)?,
             environment: EnvironmentRules::new(
                 &config.runtime.env_whitelist,
                 &config.runtime.native.env,
             )?,
+            confiners,
         };
         let report = prune();
         if report.ended > 0 {
@@ -60,8 +84,30 @@ impl NativeRuntime {
     }
 }
 
+/// Isolation that is weaker than what is demanded is refused.
+fn refuse_weaker(minimum: MinimumIsolation, level: IsolationLevel) -> Result<()> {
+    let demanded = match minimum {
+        MinimumIsolation::None => IsolationLevel::None,
+        MinimumIsolation::Sandbox => IsolationLevel::Sandbox,
+        _ => IsolationLevel::Container,
+    };
+    if level >= demanded {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Refused,
+        format!(
+            "runtime.minimum_isolation = \"{minimum}\" is configured and the native backend isolates \
+             by `{level}`",
+        ),
+    )
+    .with_hint("lower it, or use a backend that isolates more"))
+}
+
 /// What is configured is enforced, or nothing runs.
-fn refuse_unenforced(security: &SecurityConfig) -> Result<()> {
+fn refuse_unenforced(config: &Config) -> Result<()> {
+    let Config { runtime, security, .. } = config;
+    refuse_weaker(runtime.minimum_isolation, IsolationLevel::None)?;
     if security.sandbox.backend != SandboxKind::None {
         return Err(Error::new(
             ErrorKind::Refused,
@@ -89,6 +135,25 @@ fn refuse_unenforced(security: &SecurityConfig) -> Result<()> {
     Ok(())
 }
 
+impl NativeBackend {
+    fn is_confined(&self) -> bool {
+        cfg!(target_os = "linux") && self.isolation() != running::bare_isolation()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn isolation(&self) -> Arc<Isolation> {
+        match &self.confiners {
+            Some(confiner) => confiner.isolation(),
+            None => running::bare_isolation(),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn isolation(&self) -> Arc<Isolation> {
+        running::bare_isolation()
+    }
+}
+
 #[async_trait]
 impl Backend for NativeBackend {
     fn name(&self) -> &str {
@@ -106,7 +171,7 @@ impl Backend for NativeBackend {
     fn describe(&self, plan: &Plan) -> Result<Details> {
         Ok(Details {
             argv: command::argv(plan, &self.shell)?,
-            isolation: running::bare_isolation(),
+            isolation: self.isolation(),
             more: BTreeMap::new(),
         })
     }
@@ -116,7 +181,7 @@ impl Backend for NativeBackend {
     }
 
     async fn start(&self, plan: Plan, stdio: Stdio) -> Result<Box<dyn Running>> {
-        Ok(Box::new(command::start(&plan, stdio, &self.shell).await?))
+        Ok(Box::new(command::start(&plan, stdio, &self.shell, &self.confiners).await?))
     }
 }
 
@@ -141,7 +206,7 @@ impl RuntimeAdapter for NativeRuntime {
     }
 
     async fn is_available(&self) -> bool {
-        self.backend.probe().await.available
+        self.probe().await.available
     }
 
     fn name(&self) -> &str {
@@ -161,7 +226,15 @@ impl RuntimeAdapter for NativeRuntime {
     }
 
     async fn probe(&self) -> Probe {
-        self.backend.probe().await
+        let shell = self.backend.probe().await;
+        if !shell.available || !self.backend.is_confined() {
+            return shell;
+        }
+        // Whether commands can be confined shows when one is.
+        let request = ExecutionRequest::shell("exit 0")
+            .working_dir(std::env::temp_dir())
+            .timeout(probe::PATIENCE);
+        probe::of_confined(shell, self.run(request).await)
     }
 
     fn capabilities(&self) -> Capabilities {

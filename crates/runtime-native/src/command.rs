@@ -18,6 +18,12 @@ const LONGEST_STRING: usize = 128 * 1024;
 /// between holds its descriptor open for a moment.
 const BUSY_TRIES: u32 = 5;
 
+/// What confines the commands of a runtime, if anything does.
+#[cfg(target_os = "linux")]
+pub(crate) type Confiners = Option<std::sync::Arc<dyn prx_runtime_core::confine::Confiner>>;
+#[cfg(not(target_os = "linux"))]
+pub(crate) type Confiners = ();
+
 /// A command for an asynchronous child, such as a probe needs.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 pub(crate) fn new(program: &std::path::Path) -> tokio::process::Command {
@@ -29,11 +35,28 @@ fn std_command(program: &std::path::Path) -> std::process::Command {
     std::process::Command::new(program)
 }
 
-/// Starts what `plan` says.
-pub(crate) async fn start(plan: &Plan, stdio: Stdio, shell: &Shell) -> Result<NativeRunning> {
+/// The command that a confiner puts in the place of another.
+#[cfg(target_os = "linux")]
+pub(crate) fn confined(program: &std::path::Path) -> std::process::Command {
+    std_command(program)
+}
+
+/// Starts what `plan` says, confined where there is a confiner.
+pub(crate) async fn start(
+    plan: &Plan,
+    stdio: Stdio,
+    shell: &Shell,
+    confinement: &Confiners,
+) -> Result<NativeRunning> {
     error::refuse_unreadable_exit_status()?;
     let target = resolve(plan, shell)?;
     check_lengths(plan)?;
+    #[cfg(target_os = "linux")]
+    if let Some(confiner) = confinement {
+        return crate::confined::start(plan, stdio, shell, &target, &**confiner).await;
+    }
+    #[cfg(not(target_os = "linux"))]
+    let () = *confinement;
     let with_stdin = !matches!(stdio.stdin, StdinSource::Empty);
     let cookie = Cookie::new(plan.id, Owner::current());
     let mut tries = 0;

@@ -27,6 +27,11 @@
 
 mod adapter;
 mod command;
+#[cfg(target_os = "linux")]
+mod confined;
+#[cfg(not(target_os = "linux"))]
+#[path = "unconfined.rs"]
+mod confined;
 mod error;
 mod harden;
 mod probe;

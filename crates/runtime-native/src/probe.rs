@@ -3,13 +3,28 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use prx_runtime_core::Probe;
+use prx_runtime_core::{ExecutionOutput, Probe, Result};
 
 use crate::command;
 use crate::shell::Shell;
 
 /// A probe answers within 2 s; this leaves room for a busy machine.
-const PATIENCE: Duration = Duration::from_millis(1500);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(900);
+
+/// What an empty line in the sandbox says about the runtime, whose shell is as `shell` says.
+pub(crate) fn of_confined(shell: Probe, result: Result<ExecutionOutput>) -> Probe {
+    match result {
+        Ok(output) if output.success() => {
+            Probe::available(format!("{}; {}", shell.detail, output.isolation))
+        }
+        Ok(output) => Probe::unavailable(format!(
+            "the shell fails on an empty line in the sandbox: {} ({})",
+            output.termination,
+            output.stderr.to_text().trim()
+        )),
+        Err(error) => Probe::from_error(&error),
+    }
+}
 
 /// Runs the shell on an empty line.
 pub(crate) async fn probe(shell: &Shell) -> Probe {

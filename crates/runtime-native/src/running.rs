@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use prx_runtime_core::backend::{Exit, KillSwitch, Running};
 use prx_runtime_core::{Error, ErrorKind, Exposure, Isolation, IsolationLevel, Result};
 
+use crate::confined::Confinement;
 use crate::pump::{InputPump, OutputPump};
 use crate::tree::Leader;
 
@@ -42,6 +43,8 @@ pub(crate) struct NativeRunning {
     stdout: OutputPump,
     stderr: OutputPump,
     exit: Option<Exit>,
+    /// Last: it outlives the processes.
+    confinement: Option<Confinement>,
 }
 
 impl NativeRunning {
@@ -57,6 +60,22 @@ impl NativeRunning {
             stdout,
             stderr,
             exit: None,
+            confinement: None,
+        }
+    }
+
+    /// A command that is confined.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn confined(
+        leader: Leader,
+        stdin: InputPump,
+        stdout: OutputPump,
+        stderr: OutputPump,
+        confinement: Confinement,
+    ) -> Self {
+        Self {
+            confinement: Some(confinement),
+            ..Self::new(leader, stdin, stdout, stderr)
         }
     }
 }
@@ -97,8 +116,16 @@ impl Running for NativeRunning {
             stdin,
             stdout,
             stderr,
+            confinement,
             ..
         } = self;
+        let leader = &*leader;
+        let main = async {
+            match confinement {
+                Some(confinement) => confinement.exited(leader).await,
+                None => leader.wait().await,
+            }
+        };
         let streams = async {
             let input = async {
                 poll_fn(|cx| stdin.poll(cx)).await;
@@ -110,7 +137,7 @@ impl Running for NativeRunning {
         };
         let exit = tokio::select! {
             biased;
-            exit = leader.wait() => exit.map_err(|error| {
+            exit = main => exit.map_err(|error| {
                 Error::new(ErrorKind::Engine, "the command's exit status cannot be known")
                     .with_source(error)
                     .with_hint("the host may wait for children that are not its own, or ignore SIGCHLD")
@@ -145,11 +172,19 @@ impl Running for NativeRunning {
     }
 
     async fn cleanup(&mut self) -> u32 {
-        self.leader.release().await
+        let alone = self.confinement.as_ref().is_some_and(Confinement::is_alone);
+        self.leader.release(alone).await
+    }
+
+    fn leftovers_found(&self) -> u32 {
+        self.leader.leftovers_found()
     }
 
     fn isolation(&self) -> Arc<Isolation> {
-        bare_isolation()
+        match &self.confinement {
+            Some(confinement) => confinement.isolation(),
+            None => bare_isolation(),
+        }
     }
 
     fn kill_switch(&self) -> Option<KillSwitch> {

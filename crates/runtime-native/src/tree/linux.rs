@@ -38,6 +38,8 @@ const ROUND: Duration = Duration::from_millis(2);
 const FREEZES: u32 = 8;
 /// How long a drop blocks before it leaves the rest to a thread.
 const DROP_PATIENCE: Duration = Duration::from_millis(200);
+/// How long supervisors may take to end when there is nothing left for them to do.
+const SUPERVISORS_END: Duration = Duration::from_millis(100);
 /// How long that thread goes on.
 const STUCK_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a sweep takes for what it cannot end.
@@ -55,6 +57,8 @@ pub(crate) struct Leader {
     child: Option<Child>,
     descriptor: AsyncFd<OwnedFd>,
     tree: Arc<Tree>,
+    /// What it left behind, by pid and start.
+    left: HashSet<(i32, u64)>,
 }
 
 impl Leader {
@@ -74,31 +78,36 @@ impl Leader {
             })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let started = Instant::now();
-        let mut child = command.spawn()?;
-        let tree = Arc::new(Tree {
-            leader: child.id().cast_signed(),
-            cookie,
-            started,
-            state: Mutex::default(),
-        });
-        let streams = attach(&mut child);
-        match streams {
-            Ok((descriptor, stdin, stdout, stderr)) => Ok(Started {
-                leader: Self {
-                    child: Some(child),
-                    descriptor,
-                    tree,
-                },
-                stdin,
-                stdout,
-                stderr,
-            }),
-            Err(error) => {
-                tree.end_now(child);
-                Err(error)
-            }
-        }
+        let mut spawned = Spawned::start(&mut command, cookie, 0)?;
+        let missing = || io::Error::other("a pipe that was asked for is not there");
+        let child = spawned.child.as_mut().ok_or_else(missing)?;
+        let stdin = child.stdin.take().map(OwnedFd::from);
+        let stdout = child.stdout.take().ok_or_else(missing)?.into();
+        let stderr = child.stderr.take().ok_or_else(missing)?.into();
+        Self::adopt(spawned, stdin, [stdout, stderr])
+    }
+
+    /// Takes over a process that was started elsewhere, with our ends of its streams.
+    pub(crate) fn adopt(
+        mut spawned: Spawned,
+        stdin: Option<OwnedFd>,
+        [stdout, stderr]: [OwnedFd; 2],
+    ) -> io::Result<Started> {
+        let descriptor = watch(spawned.tree.leader)?;
+        let stdin = stdin.map(PipeWriter::from_owned_fd).transpose()?;
+        let stdout = PipeReader::from_owned_fd(stdout)?;
+        let stderr = PipeReader::from_owned_fd(stderr)?;
+        Ok(Started {
+            leader: Self {
+                child: spawned.child.take(),
+                descriptor,
+                tree: Arc::clone(&spawned.tree),
+                left: HashSet::new(),
+            },
+            stdin,
+            stdout,
+            stderr,
+        })
     }
 
     pub(crate) fn tree(&self) -> &Arc<Tree> {
@@ -127,22 +136,34 @@ impl Leader {
 
     /// Ends what the process left behind and reaps it, after [`wait`](Self::wait) has answered or
     /// the tree was killed. Returns how many others were still there.
-    pub(crate) async fn release(&mut self) -> u32 {
+    ///
+    /// `alone`: it is known that there are none; supervisors then end by themselves, soon.
+    pub(crate) async fn release(&mut self, alone: bool) -> u32 {
         let Some(child) = &mut self.child else {
             return 0;
         };
-        let mut found = HashSet::new();
-        let alone = self.tree.cannot_have_forked();
+        if alone {
+            let until = Instant::now() + SUPERVISORS_END;
+            while !self.tree.reap(child) && Instant::now() < until {
+                tokio::time::sleep(ROUND / 4).await;
+            }
+        }
+        let alone = alone || self.tree.cannot_have_forked();
         while !(alone && self.tree.reap(child)) {
             let there = self.tree.kill();
             if there.is_empty() && self.tree.reap(child) {
                 break;
             }
-            found.extend(there);
+            self.left.extend(there);
             tokio::time::sleep(ROUND).await;
         }
         self.child = None;
-        u32::try_from(found.len()).unwrap_or(u32::MAX)
+        self.leftovers_found()
+    }
+
+    /// How many others [`release`](Self::release) has found.
+    pub(crate) fn leftovers_found(&self) -> u32 {
+        u32::try_from(self.left.len()).unwrap_or(u32::MAX)
     }
 }
 
@@ -154,12 +175,9 @@ impl Drop for Leader {
     }
 }
 
-type Attached = (AsyncFd<OwnedFd>, Option<PipeWriter>, PipeReader, PipeReader);
-
-/// Registers what is to be waited for. An error leaves the child to the caller.
-fn attach(child: &mut Child) -> io::Result<Attached> {
-    let missing = || io::Error::other("a pipe that was asked for is not there");
-    let pid = Pid::from_child(child);
+/// Registers a child that is to be waited for.
+fn watch(child: i32) -> io::Result<AsyncFd<OwnedFd>> {
+    let pid = Pid::from_raw(child).ok_or_else(|| io::Error::other("a child without a pid"))?;
     let descriptor = pidfd_open(pid, PidfdFlags::NONBLOCK).or_else(|error| match error {
         // Kernels before 5.10 know no flag here; none is needed, the descriptor is never read.
         rustix::io::Errno::INVAL => pidfd_open(pid, PidfdFlags::empty()),
@@ -167,14 +185,47 @@ fn attach(child: &mut Child) -> io::Result<Attached> {
     })?;
     // SAFETY: the descriptor is owned, nothing else closes it, and it stays the same one for as long
     // as the registration lives, which owns it from here on.
-    let descriptor = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }?;
-    let stdin = match child.stdin.take() {
-        Some(stdin) => Some(PipeWriter::from_owned_fd(stdin.into())?),
-        None => None,
-    };
-    let stdout = PipeReader::from_owned_fd(child.stdout.take().ok_or_else(missing)?.into())?;
-    let stderr = PipeReader::from_owned_fd(child.stderr.take().ok_or_else(missing)?.into())?;
-    Ok((descriptor, stdin, stdout, stderr))
+    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }?;
+    Ok(watched)
+}
+
+/// A process that was started and belongs to nobody yet. Dropping it ends it and all it started.
+#[derive(Debug)]
+pub(crate) struct Spawned {
+    child: Option<Child>,
+    tree: Arc<Tree>,
+}
+
+impl Spawned {
+    /// Starts `command`. The first `supervisors` generations of processes, from it down, are not
+    /// the command but stand around it.
+    pub(crate) fn start(
+        command: &mut std::process::Command,
+        cookie: Cookie,
+        supervisors: u32,
+    ) -> io::Result<Self> {
+        let started = Instant::now();
+        let child = command.spawn()?;
+        let tree = Arc::new(Tree {
+            leader: child.id().cast_signed(),
+            supervisors,
+            cookie,
+            started,
+            state: Mutex::default(),
+        });
+        Ok(Self {
+            child: Some(child),
+            tree,
+        })
+    }
+}
+
+impl Drop for Spawned {
+    fn drop(&mut self) {
+        if let Some(child) = self.child.take() {
+            self.tree.end_now(child);
+        }
+    }
 }
 
 /// What can be signalled of an execution, from any thread.
@@ -182,6 +233,9 @@ fn attach(child: &mut Child) -> io::Result<Attached> {
 pub(crate) struct Tree {
     /// The pid of the main process, which is the id of its group.
     leader: i32,
+    /// Generations of processes, from the leader down, that stand around the command. With any,
+    /// there is a PID namespace below them, whose end is the end of everything.
+    supervisors: u32,
     cookie: Cookie,
     started: Instant,
     state: Mutex<State>,
@@ -194,6 +248,8 @@ struct State {
     /// All that was ever found besides the main process, by pid and start. What loses its parent
     /// to our own signals is a descendant no more, and may carry no cookie.
     seen: HashSet<(i32, u64)>,
+    /// Those of the supervisors below the leader that were found.
+    supervisors: HashSet<(i32, u64)>,
     /// The last look failed or was incomplete, for want of descriptors or memory.
     blind: bool,
 }
@@ -201,7 +257,9 @@ struct State {
 /// What is alive of an execution.
 struct Found {
     leader_alive: bool,
-    /// All but the main process.
+    /// Those that stand around the command, but for the leader.
+    supervisors: Vec<Process>,
+    /// All but the main process and those.
     others: Vec<Process>,
 }
 
@@ -218,6 +276,11 @@ impl Tree {
     pub(crate) fn kill(&self) -> Vec<(i32, u64)> {
         let mut state = self.lock();
         let mut found = self.find(&mut state);
+        if self.supervisors > 0 {
+            // The kernel ends all of a namespace with its first process.
+            self.send(&state, &found, Signal::KILL);
+            return found.others.iter().map(Process::identity).collect();
+        }
         // What forks between being found and being killed leaves a child that nothing points to:
         // first all of it is stopped.
         for _ in 0..FREEZES {
@@ -243,7 +306,14 @@ impl Tree {
 
     /// Sends a signal once to each: a program may take the second for impatience.
     fn send(&self, state: &State, found: &Found, signal: Signal) {
+        let spare_supervisors = self.supervisors > 0 && signal != Signal::KILL;
+        if !spare_supervisors {
+            for process in &found.supervisors {
+                process.signal(signal);
+            }
+        }
         if !state.reaped
+            && !spare_supervisors
             && let Some(group) = Pid::from_raw(self.leader)
         {
             // The unreaped leader keeps the group alive; all this can be is forbidden.
@@ -284,15 +354,25 @@ impl Tree {
         roots.extend(leader.map(|leader| leader.pid));
         proc::with_descendants(&mut roots, &processes);
         let leader_alive = leader.is_some_and(|leader| leader.alive);
-        let others: Vec<Process> = processes
+        let mut around: HashSet<i32> = leader.map(|leader| leader.pid).into_iter().collect();
+        for _ in 1..self.supervisors {
+            let below = processes.iter().filter(|process| around.contains(&process.parent));
+            around.extend(below.map(|process| process.pid).collect::<Vec<_>>());
+        }
+        let (supervisors, others): (Vec<Process>, Vec<Process>) = processes
             .into_iter()
             .filter(|process| process.alive && process.start >= oldest)
             .filter(|process| roots.contains(&process.pid) && process.pid != self.leader)
-            .collect();
+            .partition(|process| {
+                around.contains(&process.pid) || state.supervisors.contains(&process.identity())
+            });
+        state.supervisors.extend(supervisors.iter().map(Process::identity));
+        state.seen.extend(state.supervisors.iter().copied());
         state.seen.extend(others.iter().map(Process::identity));
         state.blind = blind;
         Found {
             leader_alive,
+            supervisors,
             others,
         }
     }
@@ -300,7 +380,9 @@ impl Tree {
     /// The common short command that started nothing: no pid was given out after its own, so there
     /// is nobody to look for, and the process table need not be read.
     fn cannot_have_forked(&self) -> bool {
-        self.started.elapsed() < TOO_SHORT_TO_WRAP && proc::last_pid() == Some(self.leader)
+        self.supervisors == 0
+            && self.started.elapsed() < TOO_SHORT_TO_WRAP
+            && proc::last_pid() == Some(self.leader)
     }
 
     /// Takes the exit status of `child` if it has ended, and then of strays that this process has
@@ -316,7 +398,9 @@ impl Tree {
             // Somebody else took the status: it has ended all the same.
             Err(error) => error.raw_os_error() == Some(libc::ECHILD),
         };
-        state.reaped && state.seen.iter().all(proc::reap_inherited)
+        state.reaped
+            && state.supervisors.iter().all(proc::is_gone)
+            && state.seen.iter().all(proc::reap_inherited)
     }
 
     /// Ends everything, without a runtime. Blocks for as long as the kernel needs to end what was

@@ -17,7 +17,7 @@ mod windows;
 
 pub(crate) use cookie::Cookie;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Leader, PipeReader, PipeWriter, end_orphans, widen};
+pub(crate) use linux::{Leader, PipeReader, PipeWriter, Spawned, end_orphans, widen};
 #[cfg(all(unix, not(target_os = "linux")))]
 pub(crate) use unix::{Leader, PipeReader, PipeWriter, end_orphans, widen};
 #[cfg(windows)]

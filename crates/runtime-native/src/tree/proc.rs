@@ -22,6 +22,8 @@ pub(super) struct Process {
     pub(super) start: u64,
     /// Neither a zombie nor exiting.
     pub(super) alive: bool,
+    /// Ended, and waited for by nobody yet.
+    pub(super) zombie: bool,
 }
 
 impl Process {
@@ -45,12 +47,14 @@ impl Process {
         let fields: Vec<&str> = fields.split_ascii_whitespace().take(20).collect();
         let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
         let state = *fields.first()?;
+        let zombie = matches!(state, "Z" | "X" | "x");
         Some(Self {
             pid,
+            zombie,
             parent: i32::try_from(number(1)?).ok()?,
             group: i32::try_from(number(2)?).ok()?,
             start: number(19)?,
-            alive: !matches!(state, "Z" | "X" | "x") && number(6)? & EXITING == 0,
+            alive: !zombie && number(6)? & EXITING == 0,
         })
     }
 
@@ -98,6 +102,12 @@ pub(super) fn reap_inherited(&(pid, start): &(i32, u64)) -> bool {
     let inherited = Process::read(pid).is_some_and(|now| now.start == start && now.parent == own);
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
     !inherited || !matches!(waitid(WaitId::Pid(id), look), Ok(None))
+}
+
+/// Whether the process is no more, or a zombie: with the first process of a PID namespace, all that
+/// was in there has ended by then.
+pub(super) fn is_gone(&(pid, start): &(i32, u64)) -> bool {
+    Process::read(pid).is_none_or(|now| now.start != start || now.zombie)
 }
 
 /// The process table, without this process and its ancestors. An error where it cannot be read or

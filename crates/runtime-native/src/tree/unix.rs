@@ -83,12 +83,17 @@ impl Leader {
     }
 
     /// Ends what the process left in its group. Returns 1 if anything was still there.
-    pub(crate) async fn release(&mut self) -> u32 {
+    pub(crate) async fn release(&mut self, _alone: bool) -> u32 {
         self.released = true;
         let left = u32::from(!self.tree.is_empty());
         self.tree.kill();
         self.tree.ended.store(true, Ordering::Relaxed);
         left
+    }
+
+    /// What [`release`](Self::release) found, were it given up: it does not wait, so it is not.
+    pub(crate) fn leftovers_found(&self) -> u32 {
+        0
     }
 }
 

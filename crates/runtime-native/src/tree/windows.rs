@@ -85,8 +85,13 @@ impl Leader {
     }
 
     /// Ends what the process left in its job.
-    pub(crate) async fn release(&mut self) -> u32 {
+    pub(crate) async fn release(&mut self, _alone: bool) -> u32 {
         self.tree.kill();
+        0
+    }
+
+    /// What [`release`](Self::release) found: nothing can be asked here.
+    pub(crate) fn leftovers_found(&self) -> u32 {
         0
     }
 }

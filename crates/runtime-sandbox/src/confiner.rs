@@ -1,0 +1,421 @@
+//! What the native backend is given: one confiner for each kind of sandbox.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use prx_runtime_core::backend::Exit;
+use prx_runtime_core::config::{SandboxKind, SandboxLevel, SecurityConfig};
+use prx_runtime_core::confine::{Confiner, Hold, Launch, LocalCommand};
+use prx_runtime_core::{
+    EXECUTION_ID_VARIABLE, Error, ErrorKind, Exposure, Isolation, IsolationLevel, Result,
+};
+
+use crate::bubblewrap::{self, Frame};
+use crate::cgroup::{self, Group};
+use crate::limits::{Limits, Surroundings};
+use crate::order::{Launcher, Order, Ordered, Role};
+use crate::policy::Policy;
+use crate::seccomp::{self, Sockets};
+use crate::{landlock, machine, memfd};
+
+/// Confines commands by what `[security]` says.
+#[derive(Debug)]
+pub(crate) struct Sandbox {
+    name: &'static str,
+    means: Means,
+    launcher: Launcher,
+    limits: Limits,
+    around: Surroundings,
+    isolation: Arc<Isolation>,
+}
+
+/// What confines.
+#[derive(Debug)]
+enum Means {
+    /// Nothing does; there are limits at most.
+    Nothing,
+    Bubblewrap {
+        program: PathBuf,
+        policy: Policy,
+        allow_network: bool,
+        filter: Vec<u8>,
+    },
+    Landlock {
+        policy: Policy,
+        rules: landlock::Ruleset,
+    },
+}
+
+impl Sandbox {
+    /// The sandbox of `kind`, without trying it. `missing` is what a stronger sandbox would have
+    /// enforced and this machine cannot. `bwrap` is the program where it is not the one on PATH.
+    pub(crate) fn new(
+        kind: SandboxKind,
+        security: &SecurityConfig,
+        missing: Option<String>,
+        bwrap: Option<PathBuf>,
+    ) -> Result<Self> {
+        if !Launcher::EXISTS {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "security.sandbox and security.resources need x86-64 or aarch64",
+            ));
+        }
+        let config = &security.sandbox;
+        let policy = Policy::new(config)?;
+        let network = config.allow_network;
+        let (means, mut isolation, around) = match kind {
+            SandboxKind::Bubblewrap => {
+                let sockets = if network {
+                    Sockets::All
+                } else {
+                    Sockets::Namespaced
+                };
+                let means = Means::Bubblewrap {
+                    program: bwrap.map_or_else(|| find("bwrap", "bubblewrap"), Ok)?,
+                    policy,
+                    allow_network: network,
+                    filter: seccomp::filter_bytes(sockets)?,
+                };
+                let around = Surroundings {
+                    launchers: 2,
+                    user_namespace: true,
+                };
+                (means, namespaced("bubblewrap", network), around)
+            }
+            SandboxKind::Landlock => {
+                let (rules, isolation) = landlock::Ruleset::new(config)?;
+                let around = Surroundings {
+                    launchers: 0,
+                    user_namespace: false,
+                };
+                (Means::Landlock { policy, rules }, isolation, around)
+            }
+            SandboxKind::None => {
+                let around = Surroundings {
+                    launchers: 0,
+                    user_namespace: false,
+                };
+                (Means::Nothing, bare(), around)
+            }
+            other => {
+                return Err(Error::new(
+                    ErrorKind::Unsupported,
+                    format!("this build cannot confine by `{other}` (security.sandbox.backend)"),
+                ));
+            }
+        };
+        let limits = Limits::new(&security.resources, around);
+        for limit in &limits.applied {
+            isolation = isolation.applied(limit.clone());
+        }
+        for what in missing
+            .into_iter()
+            .chain(limits.not_enforced.iter().cloned())
+        {
+            isolation = isolation.not_enforced(what);
+        }
+        if config.level != SandboxLevel::BestEffort
+            && let Some(what) = isolation.not_enforced.first()
+        {
+            return Err(
+                Error::new(ErrorKind::Refused, format!("cannot be enforced: {what}")).with_hint(
+                    "change the configuration or the machine, or set security.sandbox.level = \
+                     \"best-effort\" to run all the same",
+                ),
+            );
+        }
+        let launcher = Launcher::new().map_err(|error| {
+            Error::new(
+                ErrorKind::Refused,
+                "the launcher of confined commands cannot be made",
+            )
+            .with_source(error)
+            .with_hint("the sysctl vm.memfd_noexec = 2 forbids it")
+        })?;
+        Ok(Self {
+            name: kind.as_str(),
+            means,
+            launcher,
+            limits,
+            around,
+            isolation: Arc::new(isolation),
+        })
+    }
+
+    fn bubblewrap(
+        &self,
+        command: &LocalCommand,
+        (program, policy, allow_network, filter): (&Path, &Policy, bool, &[u8]),
+    ) -> Result<Launch> {
+        let rules = policy.rules(&command.working_dir)?;
+        let opened = self.limits.open(command.id, self.around)?;
+        let inner = self
+            .launcher
+            .ordered(&Order {
+                role: Role::Stay,
+                limits: &opened.limits,
+                joins: &[],
+                working_dir: Some(&command.working_dir),
+                ..order_of(command)
+            })
+            .map_err(prepare)?;
+        let filter = memfd::holding("prx-filter", filter).map_err(prepare)?;
+        let frame = Frame {
+            allow_network,
+            filter: filter.as_raw_fd(),
+        };
+        let list = bubblewrap::arguments(frame, &rules);
+        let list = memfd::holding("prx-arguments", &bubblewrap::encode(&list)).map_err(prepare)?;
+        let Ordered {
+            program: entry,
+            args: entry_args,
+            mut inherited,
+            report,
+        } = inner;
+        let mut args = vec![
+            "--args".into(),
+            list.as_raw_fd().to_string().into(),
+            entry.into(),
+        ];
+        args.extend(entry_args.map(OsString::from));
+        inherited.extend([filter, list]);
+        inherited.extend(rules.into_iter().map(|rule| rule.file));
+        let environment = mark_of(command);
+        let mut launch = Launch {
+            program: program.to_owned(),
+            name: "bwrap".into(),
+            args,
+            environment,
+            working_dir: "/".into(),
+            inherited,
+            on_thread: None,
+            report: Some(report),
+            supervisors: 2,
+            hold: Box::new(()),
+            isolation: Arc::clone(&self.isolation),
+        };
+        if let Some(group) = opened.group {
+            launch = self.joining(launch, group)?;
+        }
+        Ok(launch)
+    }
+
+    /// Starts what `launch` starts by way of a launcher that joins `group` first.
+    fn joining(&self, launch: Launch, group: Group) -> Result<Launch> {
+        let members = group.members().map_err(prepare)?;
+        let outer = self
+            .launcher
+            .ordered(&Order {
+                role: Role::Pass,
+                limits: &[],
+                joins: &cgroup::numbers(&members),
+                working_dir: None,
+                program: &launch.program,
+                name: &launch.name,
+                args: launch.args.iter().map(OsString::as_os_str).collect(),
+                environment: pairs(&launch.environment),
+            })
+            .map_err(prepare)?;
+        let Ordered {
+            program,
+            args,
+            inherited,
+            report: _,
+        } = outer;
+        let mut all = launch.inherited;
+        all.extend(inherited);
+        all.extend(members);
+        Ok(Launch {
+            name: program.clone().into(),
+            program: program.into(),
+            args: args.map(OsString::from).into(),
+            inherited: all,
+            hold: Box::new(Held(group)),
+            ..launch
+        })
+    }
+
+    /// The command itself, as the process that is started or what a launcher becomes.
+    fn direct(&self, command: &LocalCommand) -> Result<Launch> {
+        let opened = self.limits.open(command.id, self.around)?;
+        let mut launch = Launch {
+            program: command.program.clone(),
+            name: command.name.clone(),
+            args: command.args.clone(),
+            environment: command.environment.clone(),
+            working_dir: command.working_dir.clone(),
+            inherited: Vec::new(),
+            on_thread: None,
+            report: None,
+            supervisors: 0,
+            hold: Box::new(()),
+            isolation: Arc::clone(&self.isolation),
+        };
+        if self.limits.is_none() {
+            return Ok(launch);
+        }
+        let members = match &opened.group {
+            Some(group) => group.members().map_err(prepare)?,
+            None => Vec::new(),
+        };
+        let ordered = self
+            .launcher
+            .ordered(&Order {
+                role: Role::Become,
+                limits: &opened.limits,
+                joins: &cgroup::numbers(&members),
+                ..order_of(command)
+            })
+            .map_err(prepare)?;
+        let Ordered {
+            program,
+            args,
+            inherited,
+            report,
+        } = ordered;
+        launch.name = program.clone().into();
+        launch.program = program.into();
+        launch.args = args.map(OsString::from).into();
+        launch.environment = mark_of(command);
+        launch.inherited = inherited;
+        launch.inherited.extend(members);
+        launch.report = Some(report);
+        if let Some(group) = opened.group {
+            launch.hold = Box::new(Held(group));
+        }
+        Ok(launch)
+    }
+}
+
+impl Confiner for Sandbox {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn confine(&self, command: &LocalCommand) -> Result<Launch> {
+        match &self.means {
+            Means::Nothing => self.direct(command),
+            Means::Bubblewrap {
+                program,
+                policy,
+                allow_network,
+                filter,
+            } => self.bubblewrap(command, (program, policy, *allow_network, filter)),
+            Means::Landlock { policy, rules } => {
+                let hook = rules.for_thread(policy.rules(&command.working_dir)?)?;
+                let mut launch = self.direct(command)?;
+                launch.on_thread = Some(hook);
+                Ok(launch)
+            }
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self.means {
+            Means::Bubblewrap { .. } => machine::hint(),
+            Means::Nothing | Means::Landlock { .. } => None,
+        }
+    }
+
+    fn isolation(&self) -> Arc<Isolation> {
+        Arc::clone(&self.isolation)
+    }
+}
+
+/// A group, and what its end says.
+struct Held(Group);
+
+impl Hold for Held {
+    fn judge(&mut self, exit: Exit) -> Exit {
+        // A child that the kernel ended is the command's own business; only where the main process
+        // died by KILL is want of memory the reason.
+        match exit {
+            Exit::Signal(libc::SIGKILL) if self.0.ran_out_of_memory() => Exit::OutOfMemory,
+            exit => exit,
+        }
+    }
+}
+
+fn bare() -> Isolation {
+    [
+        Exposure::FileSystem,
+        Exposure::Network,
+        Exposure::HostEnvironment,
+        Exposure::HostProcesses,
+        Exposure::UnixSockets,
+        Exposure::SystemCalls,
+    ]
+    .into_iter()
+    .fold(
+        Isolation::new(IsolationLevel::None).applied("process group"),
+        Isolation::open,
+    )
+}
+
+fn namespaced(name: &'static str, allow_network: bool) -> Isolation {
+    let mut isolation = Isolation::new(IsolationLevel::Sandbox);
+    for what in [
+        name,
+        "user, mount, pid, ipc, uts and cgroup namespaces",
+        "no capabilities",
+        "no new privileges",
+        "seccomp",
+    ] {
+        isolation = isolation.applied(what);
+    }
+    if allow_network {
+        isolation
+            .open(Exposure::Network)
+            .open(Exposure::UnixSockets)
+    } else {
+        isolation.applied("network namespace")
+    }
+}
+
+/// The order for the command itself, with neither limits nor a directory to enter.
+fn order_of(command: &LocalCommand) -> Order<'_> {
+    Order {
+        role: Role::Become,
+        limits: &[],
+        joins: &[],
+        working_dir: None,
+        program: &command.program,
+        name: &command.name,
+        args: command.args.iter().map(OsString::as_os_str).collect(),
+        environment: pairs(&command.environment),
+    }
+}
+
+fn pairs(environment: &[(OsString, OsString)]) -> Vec<(&OsStr, &OsStr)> {
+    environment
+        .iter()
+        .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+        .collect()
+}
+
+/// A launcher has no use for variables; the mark lets it be found.
+fn mark_of(command: &LocalCommand) -> Vec<(OsString, OsString)> {
+    let mark = |(name, _): &&(OsString, OsString)| name == EXECUTION_ID_VARIABLE;
+    command.environment.iter().filter(mark).cloned().collect()
+}
+
+fn find(program: &str, package: &str) -> Result<PathBuf> {
+    which::which(program).and_then(|path| path.canonicalize().map_err(|_| which::Error::CannotCanonicalize)).map_err(|_| {
+        Error::new(
+            ErrorKind::Unavailable,
+            format!("security.sandbox.backend = \"{package}\" needs the program `{program}`, which is not on PATH"),
+        )
+        .with_hint(format!("install the package `{package}`"))
+    })
+}
+
+fn prepare(error: std::io::Error) -> Error {
+    Error::new(
+        ErrorKind::Exhausted,
+        "what the sandbox needs cannot be made",
+    )
+    .with_source(error)
+}
