@@ -144,6 +144,9 @@ pub struct Capabilities {
     pub host_programs: bool,
     /// Live executions: [`RuntimeAdapter::spawn`] with piped stdin.
     pub sessions: bool,
+    /// An end with code 128 + n is told apart from death by signal n; otherwise it is taken for
+    /// that, because an init in between reports both alike.
+    pub exact_exit: bool,
     /// How many processes a command left behind is known
     /// ([`ExecutionOutput::leftover_processes`]); otherwise they are ended uncounted, as the kernel
     /// does when the first process of a PID namespace ends.
@@ -159,6 +162,7 @@ impl Capabilities {
             signals: true,
             host_programs: true,
             sessions: true,
+            exact_exit: true,
             counts_leftovers: true,
         }
     }

@@ -380,6 +380,8 @@ impl Backend for DockerBackend {
         capabilities.host_programs = false;
         // The kernel ends them along with PID 1.
         capabilities.counts_leftovers = false;
+        // The init reports death by signal n as code 128 + n.
+        capabilities.exact_exit = false;
         capabilities
     }
 

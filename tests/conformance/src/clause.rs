@@ -70,6 +70,8 @@ pub enum Need {
     HostPrograms,
     /// [`Capabilities::sessions`].
     Sessions,
+    /// [`Capabilities::exact_exit`].
+    ExactExit,
     /// [`Capabilities::counts_leftovers`].
     CountedLeftovers,
     /// `/proc` as Linux has it.
@@ -86,6 +88,7 @@ impl Need {
             Self::Signals => capabilities.signals,
             Self::HostPrograms => capabilities.host_programs,
             Self::Sessions => capabilities.sessions,
+            Self::ExactExit => capabilities.exact_exit,
             Self::CountedLeftovers => capabilities.counts_leftovers,
             Self::Linux => cfg!(target_os = "linux"),
         }
@@ -101,6 +104,7 @@ impl fmt::Display for Need {
             Self::Signals => "signals",
             Self::HostPrograms => "programs of the host",
             Self::Sessions => "live executions",
+            Self::ExactExit => "codes told apart from signals",
             Self::CountedLeftovers => "a count of leftovers",
             Self::Linux => "Linux",
         })

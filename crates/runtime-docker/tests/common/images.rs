@@ -3,7 +3,7 @@
 //! They are imported, not built and not pulled, so that tests need no network.
 
 use std::io::{self, Write as _};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -70,7 +70,7 @@ pub(crate) const LINKED: TestImage = TestImage {
 
 /// One without any shell: it has `/bin/true` and nothing else.
 pub(crate) const SHELLLESS: TestImage = TestImage {
-    name: "prx-runtime-test/shellless:1",
+    name: "prx-runtime-test/shellless:2",
     changes: &[],
     prepare: |root| {
         std::fs::create_dir(root.join("bin"))?;
@@ -82,13 +82,17 @@ pub(crate) const SHELLLESS: TestImage = TestImage {
 const BUSYBOX_HERE: &str = "/bin/busybox";
 
 /// What a POSIX guest needs, and what looks at a container from inside.
-const APPLETS: [&str; 48] = [
+const APPLETS: [&str; 47] = [
     "ash", "awk", "base64", "cat", "chmod", "chown", "cp", "cut", "date", "dd", "df", "echo",
     "env", "false", "find", "grep", "head", "id", "ip", "kill", "ln", "ls", "mkdir", "mkfifo",
-    "mknod", "mount", "mv", "nc", "printenv", "printf", "ps", "pwd", "readlink", "rm", "sed",
-    "seq", "setsid", "sh", "sleep", "stat", "tail", "tee", "test", "touch", "true", "wc", "wget",
-    "yes",
+    "mknod", "mount", "mv", "nc", "printf", "ps", "pwd", "readlink", "rm", "sed", "seq", "setsid",
+    "sh", "sleep", "stat", "tail", "tee", "test", "touch", "true", "wc", "wget", "yes",
 ];
+
+const PRINTENV: &str = r#"#!/bin/sh
+eval "[ \"\${$1+set}\" ]" || exit 1
+eval "printf '%s\n' \"\$$1\""
+"#;
 
 fn busybox(root: &Path) -> io::Result<()> {
     for dir in ["bin", "etc", "root", "tmp"] {
@@ -98,6 +102,10 @@ fn busybox(root: &Path) -> io::Result<()> {
     for applet in APPLETS {
         symlink("busybox", root.join("bin").join(applet))?;
     }
+    // Which Debian's busybox lacks.
+    let printenv = root.join("bin/printenv");
+    std::fs::write(&printenv, PRINTENV)?;
+    std::fs::set_permissions(printenv, std::fs::Permissions::from_mode(0o755))?;
     std::fs::write(root.join("etc/passwd"), "root:x:0:0::/root:/bin/sh\n")
 }
 

@@ -15,7 +15,7 @@ async fn out_of_memory_in_the_main_process() {
     let runtime = runtime("memory_limit = \"16m\"");
     let output = sh(
         &runtime,
-        &format!("exec awk 'BEGIN {{ s = \"x\"; while (1) s = s s }}'"),
+        "exec awk 'BEGIN { s = \"x\"; while (1) s = s s }'",
     )
     .await;
     assert_eq!(

@@ -3,6 +3,11 @@
 //! Where no engine answers they are skipped and say so, unless `PRX_REQUIRE_BACKENDS` has `docker`
 //! in it.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a scenario that cannot go on has failed"
+)]
+
 mod bad_input;
 mod image;
 mod isolation;

@@ -56,7 +56,7 @@ impl Registry {
             .stderr(Stdio::null())
             .spawn();
         let Ok(process) = spawned else {
-            println!("skipped: there is no docker-registry here");
+            crate::support::skipped("there is no docker-registry here");
             return None;
         };
         eventually("the registry listens", || {

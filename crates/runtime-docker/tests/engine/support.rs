@@ -26,7 +26,7 @@ pub(crate) fn engine() -> bool {
             .any(|backend| backend.trim() == "docker"),
         "the docker backend is required and no engine answers: {reason}"
     );
-    println!("skipped: no engine answers: {reason}");
+    skipped(&format!("no engine answers: {reason}"));
     false
 }
 
@@ -94,4 +94,10 @@ pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 /// The name of an execution's container.
 pub(crate) fn container_of(id: prx_runtime_core::ExecutionId) -> String {
     format!("prx-{id}")
+}
+
+/// Says why a scenario means nothing here.
+#[expect(clippy::print_stdout, reason = "a skip states its reason")]
+pub(crate) fn skipped(reason: &str) {
+    println!("skipped: {reason}");
 }
