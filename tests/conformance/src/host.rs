@@ -12,6 +12,8 @@ use crate::{Descendant, Driver, Marker, Task, Then, TokioKind};
 const ROLE: &str = "PRX_CONFORMANCE_ROLE";
 const ROLE_SUITE: &str = "suite";
 const ROLE_VICTIM: &str = "victim";
+/// The delay of a victim's marker, in seconds.
+const VICTIM_DELAY: &str = "PRX_CONFORMANCE_DELAY";
 /// Which [`VictimTask`] a victim runs.
 const VICTIM_TASK: &str = "PRX_CONFORMANCE_TASK";
 
@@ -121,11 +123,11 @@ fn this_program() -> std::io::Result<Command> {
     Ok(Command::new(std::env::current_exe()?))
 }
 
-/// A guest that would write its marker three seconds after it has started.
-pub(crate) fn marker() -> Marker {
+/// The marker of a guest that would write it `delay` after it has started.
+pub(crate) fn marker(delay: Duration) -> Marker {
     Marker {
         file: "marker".to_owned(),
-        delay: Duration::from_secs(3),
+        delay,
     }
 }
 
@@ -139,12 +141,12 @@ pub(crate) enum VictimTask {
 impl VictimTask {
     const ALL: [(&str, Self); 2] = [("mark", Self::Mark), ("daemon", Self::Daemon)];
 
-    pub(crate) fn task(self) -> Task {
+    pub(crate) fn task(self, delay: Duration) -> Task {
         match self {
-            Self::Mark => Task::Mark(marker()),
+            Self::Mark => Task::Mark(marker(delay)),
             Self::Daemon => Task::Leave {
                 descendant: Descendant::Daemon,
-                marker: marker(),
+                marker: marker(delay),
                 then: Then::Sleep(Duration::from_secs(60)),
             },
         }
@@ -152,7 +154,11 @@ impl VictimTask {
 }
 
 /// Starts a host that runs `task` in `directory` and waits for its end. To be killed.
-pub(crate) fn start_victim(task: VictimTask, directory: &Path) -> std::io::Result<Child> {
+pub(crate) fn start_victim(
+    task: VictimTask,
+    delay: Duration,
+    directory: &Path,
+) -> std::io::Result<Child> {
     let name = match task {
         VictimTask::Mark => "mark",
         VictimTask::Daemon => "daemon",
@@ -160,6 +166,7 @@ pub(crate) fn start_victim(task: VictimTask, directory: &Path) -> std::io::Resul
     this_program()?
         .env(ROLE, ROLE_VICTIM)
         .env(VICTIM_TASK, name)
+        .env(VICTIM_DELAY, delay.as_secs().to_string())
         .current_dir(directory)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -174,8 +181,9 @@ fn victim(driver: &dyn Driver) -> Result<(), Box<dyn std::error::Error>> {
         .into_iter()
         .find(|(known, _)| *known == name)
         .ok_or("the victim has no task")?;
+    let delay = Duration::from_secs(std::env::var(VICTIM_DELAY)?.parse()?);
     let request = driver
-        .spell(&task.task())
+        .spell(&task.task(delay))
         .ok_or("the task has no spelling")?;
     let request = request.working_dir(std::env::current_dir()?);
     TokioKind::MultiThread.build()?.block_on(async {

@@ -50,7 +50,6 @@ async fn sixty_four_run_at_once(stage: &Stage) -> Result<(), Halt> {
     let mut runs = JoinSet::new();
     for _ in 0..64 {
         let (adapter, request) = (Arc::clone(&adapter), attends(stage, &meeting)?);
-        let request = request.timeout(2 * stage.patience());
         runs.spawn(async move { adapter.run(request).await });
     }
     meeting.end_after(stage.patience()).await;

@@ -44,7 +44,7 @@ async fn leaves_nothing(
     mut calls: impl AsyncFnMut() -> Result<(), Halt>,
 ) -> Result<(), Halt> {
     calls().await?;
-    settled(stage, || processes_left_now()).await?;
+    settled(stage, processes_left_now).await?;
     let (files, temporary) = (
         names_in(stage.directory())?,
         names_in(&std::env::temp_dir())?,
@@ -74,6 +74,8 @@ async fn leaves_nothing(
 
 /// Waits until nothing is left: what ends needs a moment to be gone.
 async fn settled(stage: &Stage, mut left: impl FnMut() -> Vec<String>) -> Result<(), Halt> {
+    // What is looked at stays the same for good, or is gone in no time.
+    let patience = stage.amount(stage.patience(), Duration::from_secs(2));
     let start = Instant::now();
     loop {
         let left = left();
@@ -81,7 +83,7 @@ async fn settled(stage: &Stage, mut left: impl FnMut() -> Vec<String>) -> Result
             return Ok(());
         }
         check!(
-            start.elapsed() < stage.patience(),
+            start.elapsed() < patience,
             "left: {}",
             left.join("; ")
         );
@@ -212,7 +214,7 @@ async fn nothing_is_left_of_probes(stage: &Stage) -> Result<(), Halt> {
 async fn nothing_is_left_of_adapters(stage: &Stage) -> Result<(), Halt> {
     leaves_nothing(stage, async || {
         for _ in 0..stage.amount(10, 3) {
-            stage.run(Task::Exit(0)).await?;
+            starts_anew(stage).await?;
         }
         Ok(())
     })
@@ -229,24 +231,33 @@ async fn a_killed_host_leaves_no_daemon(stage: &Stage) -> Result<(), Halt> {
 
 /// A host like this one is killed with SIGKILL while it runs `task`; the next start follows.
 async fn killed_host(stage: &Stage, task: VictimTask) -> Result<(), Halt> {
-    stage.spell_bare(task.task())?;
     let watch = stage.marker();
-    let mut host = start_victim(task, stage.directory())?;
+    let delay = watch.marker.delay;
+    stage.spell_bare(task.task(delay))?;
+    let mut host = start_victim(task, delay, stage.directory())?;
     let started = watch.started().await;
     host.kill()?;
     host.wait()?;
     started?;
-    stage.run(Task::Exit(0)).await?;
+    starts_anew(stage).await?;
     watch.never_appears().await
 }
 
+/// A start as a host's: a new adapter, and a command.
+async fn starts_anew(stage: &Stage) -> Result<(), Halt> {
+    let adapter = stage.adapter_with(|_| {}).await?;
+    adapter.run(stage.spell(Task::Exit(0))?).await?;
+    Ok(())
+}
+
 async fn the_commands_of_a_living_host_are_spared(stage: &Stage) -> Result<(), Halt> {
-    stage.spell_bare(VictimTask::Mark.task())?;
     let watch = stage.marker();
-    let mut host = start_victim(VictimTask::Mark, stage.directory())?;
+    let delay = watch.marker.delay;
+    stage.spell_bare(VictimTask::Mark.task(delay))?;
+    let mut host = start_victim(VictimTask::Mark, delay, stage.directory())?;
     let spared = async {
         watch.started().await?;
-        stage.run(Task::Exit(0)).await?;
+        starts_anew(stage).await?;
         eventually(stage.patience(), "the command did its work", || {
             watch.has_appeared()
         })

@@ -314,13 +314,15 @@ impl Broken {
 fn lose_strays(request: ExecutionRequest) -> ExecutionRequest {
     let unmarked = |script: &str| format!("unset {EXECUTION_ID_VARIABLE}; {script}");
     match request.invocation().clone() {
-        Invocation::Shell { line } => request.with_invocation(Invocation::Shell {
-            line: unmarked(&line),
-        }),
+        Invocation::Shell { line } if !line.trim().is_empty() => {
+            request.with_invocation(Invocation::Shell {
+                line: unmarked(&line),
+            })
+        }
         Invocation::Program { program, mut args } if program == "sh" && args.len() > 1 => {
             args[1] = unmarked(&args[1]);
             request.with_invocation(Invocation::Program { program, args })
         }
-        Invocation::Program { .. } => request,
+        _ => request,
     }
 }
