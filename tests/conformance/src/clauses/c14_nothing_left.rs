@@ -82,11 +82,7 @@ async fn settled(stage: &Stage, mut left: impl FnMut() -> Vec<String>) -> Result
         if left.is_empty() {
             return Ok(());
         }
-        check!(
-            start.elapsed() < patience,
-            "left: {}",
-            left.join("; ")
-        );
+        check!(start.elapsed() < patience, "left: {}", left.join("; "));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
