@@ -8,6 +8,7 @@ mod files;
 mod host;
 mod kernel;
 mod machine;
+mod nesting;
 mod network;
 mod processes;
 mod resources;
@@ -31,9 +32,10 @@ const KINDS: [SandboxKind; 2] = [SandboxKind::Bubblewrap, SandboxKind::Landlock]
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
-    let groups: [(&str, &[Entry]); 7] = [
+    let groups: [(&str, &[Entry]); 8] = [
         ("smoke", smoke::TRIALS),
         ("files", files::TRIALS),
+        ("nesting", nesting::TRIALS),
         ("processes", processes::TRIALS),
         ("network", network::TRIALS),
         ("kernel", kernel::TRIALS),

@@ -80,10 +80,8 @@ fn descriptors(stage: &Stage) -> Result<(), Failed> {
     let mut held = File::open(path)?;
     // As a careless host has it.
     // SAFETY: only a flag of a descriptor that is ours is changed.
-    check!(
-        unsafe { libc::fcntl(held.as_raw_fd(), libc::F_SETFD, 0) } == 0,
-        "no flag"
-    );
+    let changed = unsafe { libc::fcntl(held.as_raw_fd(), libc::F_SETFD, 0) };
+    check!(changed == 0, "the flag cannot be changed");
     let line = format!("cat <&{}", held.as_raw_fd());
     stage.denies(&line)?;
     held.rewind()?;
