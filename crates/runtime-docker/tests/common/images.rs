@@ -36,14 +36,14 @@ pub(crate) struct TestImage {
 
 /// What most tests run.
 pub(crate) const BUSYBOX: TestImage = TestImage {
-    name: "prx-runtime-test/busybox:2",
+    name: "prx-runtime-test/busybox:3",
     changes: &[],
     prepare: busybox,
 };
 
 /// One that would do everything its own way.
 pub(crate) const WILFUL: TestImage = TestImage {
-    name: "prx-runtime-test/wilful:2",
+    name: "prx-runtime-test/wilful:3",
     changes: &[
         "ENTRYPOINT [\"/bin/echo\",\"the entrypoint ran\"]",
         "CMD [\"the command of the image\"]",
@@ -60,7 +60,7 @@ pub(crate) const WILFUL: TestImage = TestImage {
 
 /// One in which `/workspace` is a link.
 pub(crate) const LINKED: TestImage = TestImage {
-    name: "prx-runtime-test/linked:2",
+    name: "prx-runtime-test/linked:3",
     changes: &[],
     prepare: |root| {
         busybox(root)?;
@@ -70,7 +70,7 @@ pub(crate) const LINKED: TestImage = TestImage {
 
 /// One without any shell: it has `/bin/true` and nothing else.
 pub(crate) const SHELLLESS: TestImage = TestImage {
-    name: "prx-runtime-test/shellless:2",
+    name: "prx-runtime-test/shellless:3",
     changes: &[],
     prepare: |root| {
         std::fs::create_dir(root.join("bin"))?;

@@ -124,7 +124,7 @@ async fn an_image_whose_workspace_is_a_link_is_noticed() {
     let error = runtime.run(request).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Image, "{error}");
     assert!(error.to_string().contains("leads to `/etc`"), "{error}");
-    assert_eq!(count("ancestor=prx-runtime-test/linked:2"), 0);
+    assert_eq!(count("ancestor=prx-runtime-test/linked:3"), 0);
     assert_eq!(names(dir.path()), [""; 0]);
 }
 
