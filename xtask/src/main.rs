@@ -15,6 +15,7 @@ mod build;
 mod ci;
 mod deny;
 mod docs;
+mod faults;
 mod fixtures;
 mod fuzz;
 mod lint;
@@ -57,6 +58,8 @@ enum Task {
     Fixtures(fixtures::Args),
     /// Run the fuzz targets for a bounded time.
     Fuzz(fuzz::Args),
+    /// Let system calls of a running command fail, one by one, and see that it ends all the same.
+    Faults(faults::Args),
     /// Read changed paths on stdin and print the backends they concern, as JSON.
     Plan(plan::Args),
     /// What continuous integration runs: lint, then test.
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Task::Bench(args) => bench::run(&workspace, args),
         Task::Fixtures(args) => fixtures::run(&workspace, args),
         Task::Fuzz(args) => fuzz::run(&workspace, args),
+        Task::Faults(args) => faults::run(&workspace, args),
         Task::Plan(args) => plan::run(&workspace, args),
         Task::Ci(args) => ci::run(&workspace, args),
     });

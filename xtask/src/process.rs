@@ -4,9 +4,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -97,6 +98,16 @@ impl Cmd {
             .stderr(Stdio::null())
             .status()
             .is_ok_and(|status| status.success())
+    }
+
+    /// Starts it without input, with its output going into these files.
+    pub(crate) fn start(&self, stdout: File, stderr: File) -> Result<Child> {
+        self.command()
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(stderr)
+            .spawn()
+            .with_context(|| self.not_started())
     }
 
     /// Runs it, copies each line of its standard output to ours as it comes, and shows it to `see`.
