@@ -17,6 +17,7 @@ use prx_runtime_core::EXECUTION_ID_VARIABLE;
 use crate::process::Cmd;
 use crate::workspace::Workspace;
 
+/// What starts, moves, waits and ends; and what looks for strays.
 const CALLS: &[&str] = &[
     "clone3",
     "vfork",
@@ -25,6 +26,9 @@ const CALLS: &[&str] = &[
     "waitid",
     "epoll_ctl",
     "kill",
+    "openat",
+    "pidfd_open",
+    "pidfd_send_signal",
 ];
 const ERRORS: &[&str] = &["EINTR", "EIO", "ENOMEM", "EMFILE"];
 
