@@ -90,7 +90,7 @@ impl Backend {
 }
 
 /// Fails where the adapter's own probe does, with what the probe found.
-#[cfg(any(feature = "native", feature = "docker", feature = "wasmtime"))]
+#[cfg(any(feature = "docker", feature = "wasmtime"))]
 async fn check(backend: &str, adapter: &dyn RuntimeAdapter) -> Result<()> {
     adapter.probe().await.require(backend)
 }
@@ -98,7 +98,7 @@ async fn check(backend: &str, adapter: &dyn RuntimeAdapter) -> Result<()> {
 mod compiled {
     //! What each feature adds. A backend that is left out is `None`.
 
-    #[cfg(any(feature = "native", feature = "docker", feature = "wasmtime"))]
+    #[cfg(any(feature = "docker", feature = "wasmtime"))]
     use super::check;
 
     #[cfg(feature = "docker")]
@@ -108,8 +108,7 @@ mod compiled {
     #[cfg(feature = "native")]
     pub(super) const NATIVE: Option<Create> = Some(|config, _| {
         Box::pin(async move {
-            let runtime = prx_runtime_native::NativeRuntime::new(config)?;
-            check("native", &runtime).await?;
+            let runtime = crate::local::create(config).await?;
             Ok(Made {
                 adapter: std::sync::Arc::new(runtime),
                 resolves: None,

@@ -26,6 +26,8 @@ mod auto;
 mod backends;
 mod create;
 mod diagnose;
+#[cfg(feature = "native")]
+mod local;
 mod modules;
 mod round_trip;
 mod split;
