@@ -184,13 +184,12 @@ impl DockerBackend {
     }
 
     /// A filter of our own where the engine's lets root of the container make setuid files.
-    fn seccomp(&self, user: &str) -> Option<&str> {
-        let name = user.split(':').next().unwrap_or(user);
-        let root = name == "root" || name.parse() == Ok(0_u32);
-        root.then_some(self.without_set_id.as_str())
+    fn seccomp(&self, user: &str, init: Init) -> Option<&str> {
+        let takes = is_root(user) && init.takes_seccomp_profiles();
+        takes.then_some(self.without_set_id.as_str())
     }
 
-    fn isolation(&self, facts: &Facts, verdict: Verdict) -> Isolation {
+    fn isolation(&self, facts: &Facts, verdict: Verdict, user: &str) -> Isolation {
         let config = &*self.config;
         let mut isolation = Isolation::new(IsolationLevel::Container)
             .applied("container")
@@ -215,6 +214,10 @@ impl DockerBackend {
         if config.network == DockerNetwork::Host {
             // Sockets in the abstract namespace belong to the network.
             isolation = isolation.open(Exposure::UnixSockets);
+        }
+        if is_root(user) && !facts.init.takes_seccomp_profiles() {
+            isolation = isolation
+                .not_enforced("root in the container may make setuid files in the workspace");
         }
         if verdict == Verdict::Unknown {
             isolation = isolation.not_enforced(
@@ -244,7 +247,7 @@ impl DockerBackend {
             user: &user,
             init: facts.init,
             stdin,
-            seccomp: self.seccomp(&user),
+            seccomp: self.seccomp(&user, facts.init),
         }
         .body()?;
         // The check needs no longer than the creation beside it.
@@ -280,7 +283,7 @@ impl DockerBackend {
                 if !self.config.auto_remove {
                     container.keep();
                 }
-                let isolation = Arc::new(self.isolation(&facts, verdict));
+                let isolation = Arc::new(self.isolation(&facts, verdict, &user));
                 Ok(DockerRunning::new(container, pumps, command, isolation))
             }
             Err(error) => {
@@ -315,6 +318,12 @@ impl DockerBackend {
         unchanged()?;
         Ok(pumps)
     }
+}
+
+/// Whether a user of a container is root there.
+fn is_root(user: &str) -> bool {
+    let name = user.split(':').next().unwrap_or(user);
+    name == "root" || name.parse() == Ok(0_u32)
 }
 
 fn unreachable_error() -> Error {
@@ -402,14 +411,14 @@ impl Backend for DockerBackend {
             user: &user,
             init: Init::Tini,
             stdin: false,
-            seccomp: self.seccomp(&user),
+            seccomp: self.seccomp(&user, Init::Tini),
         }
         .body()?;
         let argv = body.entrypoint.clone().unwrap_or_default();
         let facts = Facts::expected();
         Ok(Details {
             argv,
-            isolation: Arc::new(self.isolation(&facts, Verdict::Verified)),
+            isolation: Arc::new(self.isolation(&facts, Verdict::Verified, &user)),
             more: BTreeMap::from([
                 ("image", image.name.clone()),
                 ("user", user),

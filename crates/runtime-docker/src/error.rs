@@ -99,6 +99,13 @@ pub(crate) fn create(failure: Failure, endpoint: &Endpoint, image: &str) -> Erro
         )
         .with_hint("`docker info` lists the engine's runtimes");
     }
+    if message.contains("container-init") {
+        return Error::new(
+            ErrorKind::Refused,
+            format!("the engine at {endpoint} has no init for containers: {said}"),
+        )
+        .with_hint(INIT_HINT);
+    }
     if status == 404 {
         return Error::new(
             ErrorKind::Image,
@@ -118,6 +125,10 @@ pub(crate) fn create(failure: Failure, endpoint: &Endpoint, image: &str) -> Erro
 /// What to do about an engine that has another file system than ours.
 pub(crate) const FOREIGN_PATH_HINT: &str = "the engine runs on another machine or in a container of its own: use one that \
      sees the same files, or set runtime.docker.mount_workspace = false";
+
+/// What to do about an engine without an init.
+const INIT_HINT: &str =
+    "install the engine's init (docker-init, that is tini; catatonit for Podman)";
 
 /// Whether the engine says that the source of a bind mount is not there.
 pub(crate) fn is_foreign_path(message: &str) -> bool {
@@ -139,7 +150,7 @@ pub(crate) fn start(failure: Failure, endpoint: &Endpoint, program: &str, path: 
                 one_line(message)
             ),
         )
-        .with_hint("install the engine's init (docker-init, that is tini; catatonit for Podman)");
+        .with_hint(INIT_HINT);
     }
     if message.contains("executable file not found")
         || message.contains("no such file or directory")
@@ -204,6 +215,10 @@ mod tests {
             ("Unknown runtime specified runsc", ErrorKind::Refused),
             (
                 "invalid mount config for type \"bind\": bind source path does not exist: /a",
+                ErrorKind::Refused,
+            ),
+            (
+                "container-init binary not found on the host",
                 ErrorKind::Refused,
             ),
             ("something else", ErrorKind::Engine),

@@ -26,6 +26,12 @@ impl Init {
         }
     }
 
+    /// Whether a request may carry a seccomp profile. Podman reads the name of a file there, on its
+    /// own machine.
+    pub(crate) fn takes_seccomp_profiles(self) -> bool {
+        self == Self::Tini
+    }
+
     /// How a variable of the image is taken away.
     pub(crate) fn unset(self, name: &str) -> String {
         match self {
