@@ -188,20 +188,12 @@ impl GrantedDirectory {
         self.directory.remove_file(beneath(path))
     }
 
-    /// Moves `from` to `to`.
+    /// Moves `from` to `to` of `other`, both of which may be changed.
     #[expect(clippy::missing_errors_doc, reason = "see open_file")]
-    pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+    pub fn rename(&self, from: &Path, other: &Self, to: &Path) -> io::Result<()> {
         self.require_writable()?;
-        self.directory
-            .rename(beneath(from), &self.directory, beneath(to))
-    }
-
-    /// Makes `to` another name of the file `from`.
-    #[expect(clippy::missing_errors_doc, reason = "see open_file")]
-    pub fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.require_writable()?;
-        self.directory
-            .hard_link(beneath(from), &self.directory, beneath(to))
+        other.require_writable()?;
+        self.directory.rename(beneath(from), &other.directory, beneath(to))
     }
 
     /// Makes the symbolic link `path`, which leads to `target`; never to an absolute one.
@@ -282,7 +274,8 @@ impl EntryKind {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::fs;
@@ -348,8 +341,7 @@ mod tests {
         }
         denied(directory.open_file(Path::new("/outside"), READ));
         denied(directory.symbolic_link(Path::new("/etc"), Path::new("/new")));
-        denied(directory.rename(Path::new("/file"), Path::new("../file")));
-        denied(directory.hard_link(Path::new("../secret"), Path::new("/new")));
+        denied(directory.rename(Path::new("/file"), &directory, Path::new("../file")));
         assert!(directory.read_link(Path::new("/absolute")).is_err());
     }
 
@@ -383,8 +375,7 @@ mod tests {
         denied(directory.create_directory(new));
         denied(directory.remove_directory(new));
         denied(directory.remove_file(file));
-        denied(directory.rename(file, new));
-        denied(directory.hard_link(file, new));
+        denied(directory.rename(file, &directory, new));
         denied(directory.symbolic_link(file, new));
         assert_eq!(fs::read_dir(outer.path().join("in")).unwrap().count(), 4);
     }

@@ -71,14 +71,13 @@ pub struct EngineCapabilities {
     pub components: bool,
     /// A guest that sets the times of a file finds them set afterwards.
     pub file_times: bool,
+    /// A guest can give a file a second name (`link`).
+    pub hard_links: bool,
 }
 
 impl Default for EngineCapabilities {
     fn default() -> Self {
-        Self {
-            components: true,
-            file_times: true,
-        }
+        Self { components: true, file_times: true, hard_links: true }
     }
 }
 

@@ -159,7 +159,8 @@ fn is_path(program: &str) -> bool {
     program.contains(std::path::is_separator)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::fs;

