@@ -193,7 +193,8 @@ impl GrantedDirectory {
     pub fn rename(&self, from: &Path, other: &Self, to: &Path) -> io::Result<()> {
         self.require_writable()?;
         other.require_writable()?;
-        self.directory.rename(beneath(from), &other.directory, beneath(to))
+        self.directory
+            .rename(beneath(from), &other.directory, beneath(to))
     }
 
     /// Makes the symbolic link `path`, which leads to `target`; never to an absolute one.

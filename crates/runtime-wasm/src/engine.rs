@@ -77,7 +77,11 @@ pub struct EngineCapabilities {
 
 impl Default for EngineCapabilities {
     fn default() -> Self {
-        Self { components: true, file_times: true, hard_links: true }
+        Self {
+            components: true,
+            file_times: true,
+            hard_links: true,
+        }
     }
 }
 

@@ -1,0 +1,283 @@
+//! What a module imports: whether it is all there, and what stands in the way of some of it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use prx_runtime_core::Result;
+use wasmer::{
+    AsStoreMut, Engine, Extern, ExternType, Function, FunctionEnv, FunctionEnvMut, FunctionType,
+    Imports, Memory, Module, RuntimeError, Store, StoreMut, Type, Value,
+};
+use wasmer_wasix::wasmer_wasix_types::wasi::Errno;
+use wasmer_wasix::{WasiEnvBuilder, WasiFunctionEnv};
+
+use crate::error::{not_started, unlinkable};
+use crate::files::climbs;
+use crate::host::{Host, Tasks};
+use crate::network;
+
+/// Functions that a guest is refused: processes and threads, which nothing here would bound, and
+/// what keeps as much in the host's memory as the guest likes.
+const REFUSED: &[&str] = &[
+    "context_create",
+    "dlopen",
+    "epoll_create",
+    "fd_event",
+    "fd_pipe",
+    // wasmer does not reach a file system's own, and makes a link up instead that only this guest
+    // finds.
+    "path_link",
+    "proc_exec",
+    "proc_exec2",
+    "proc_exec3",
+    "proc_exec4",
+    "proc_fork",
+    "proc_fork_env",
+    "proc_raise_interval",
+    "proc_snapshot",
+    "proc_spawn",
+    "proc_spawn2",
+    "proc_spawn3",
+    "reflect_signature",
+    "sock_pair",
+    "thread-spawn",
+    "thread_spawn",
+    "thread_spawn_v2",
+    "tty_set",
+];
+
+/// Functions that open something, and so count against [`MAX_HANDLES`].
+const OPENING: &[&str] = &[
+    "fd_dup",
+    "fd_dup2",
+    "path_open",
+    "path_open2",
+    "sock_accept",
+    "sock_accept_v2",
+    "sock_open",
+];
+/// The function that closes it.
+const CLOSING: &str = "fd_close";
+/// How many things of the host a guest may hold at once: files, directories, sockets.
+const MAX_HANDLES: u32 = 512;
+
+/// Functions of WASI preview 1 that take paths, and where among their parameters each is. A path
+/// there is one beneath the directory that comes with it; wasmer would let it climb to a directory
+/// of all that is granted, or begin there.
+const PATHS: &[(&str, &[usize])] = &[
+    ("path_create_directory", &[1]),
+    ("path_filestat_get", &[2]),
+    ("path_filestat_set_times", &[2]),
+    ("path_open", &[2]),
+    ("path_readlink", &[1]),
+    ("path_remove_directory", &[1]),
+    ("path_rename", &[1, 4]),
+    ("path_symlink", &[3]),
+    ("path_unlink_file", &[1]),
+];
+const PREVIEW_1: &str = "wasi_snapshot_preview1";
+/// No path is longer, in bytes.
+const MAX_PATH: u32 = 4096;
+
+/// Functions that take a clock first. The host's time on the processor is none of a guest's
+/// business.
+const CLOCKS: &[&str] = &["clock_res_get", "clock_time_get"];
+const REALTIME: i32 = 0;
+const MONOTONIC: i32 = 1;
+
+/// Whether everything that a module imports is there.
+///
+/// # Errors
+///
+/// The first import that is not.
+pub(crate) fn check(engine: &Engine, module: &Module) -> Result<()> {
+    let mut store = Store::new(engine.clone());
+    let host = Host {
+        engine: engine.clone(),
+        network: network::grant(false),
+        tasks: Arc::new(Tasks {
+            stop: Arc::default(),
+            runtime: None,
+        }),
+    };
+    let mut builder = WasiEnvBuilder::new("").runtime(Arc::new(host));
+    builder.set_mount_fs(virtual_fs::MountFileSystem::new());
+    builder.set_stdin(Box::<virtual_fs::NullFile>::default());
+    let env = builder
+        .build()
+        .map_err(|error| not_started(&error, false))?;
+    let env = WasiFunctionEnv::new(&mut store, env);
+    let (provided, _) = provide(module, &mut store, &env);
+    for import in module.imports() {
+        // The memory of a WASIX module is made for it.
+        let memory = matches!(import.ty(), ExternType::Memory(_));
+        if !memory
+            && provided
+                .get_export(import.module(), import.name())
+                .is_none()
+        {
+            return Err(unlinkable(import.module(), import.name()));
+        }
+    }
+    Ok(())
+}
+
+/// The functions that a module may import, of the generations of WASI that it was built for, and
+/// what has to be told its memory when there is one.
+pub(crate) fn provide(
+    module: &Module,
+    store: &mut Store,
+    env: &WasiFunctionEnv,
+) -> (Imports, Guarded) {
+    // A module that imports nothing of any of them needs nothing.
+    let mut imports = env
+        .import_object_for_all_wasi_versions(store, module)
+        .unwrap_or_default();
+    let guarded = guard(module, &mut store.as_store_mut(), &mut imports);
+    (imports, guarded)
+}
+
+/// Puts a guard before some of the functions that a module imports.
+fn guard(module: &Module, store: &mut StoreMut<'_>, imports: &mut Imports) -> Guarded {
+    let env = FunctionEnv::new(store, State::default());
+    for import in module.imports() {
+        let ExternType::Function(ty) = import.ty() else {
+            continue;
+        };
+        let (namespace, name) = (import.module(), import.name());
+        let Some(Extern::Function(inner)) = imports.get_export(namespace, name) else {
+            continue;
+        };
+        let mut function = inner;
+        let mut guard = |guard: Guard| {
+            let inner = function.clone();
+            function = Function::new_with_env(store, &env, ty.clone(), move |mut env, params| {
+                guard(&mut env, &inner, params)
+            });
+        };
+        if REFUSED.contains(&name) {
+            function = refusal(store, ty);
+        } else {
+            if OPENING.contains(&name) {
+                guard(Box::new(open));
+            } else if name == CLOSING {
+                guard(Box::new(close));
+            } else if CLOCKS.contains(&name) {
+                guard(Box::new(clock));
+            }
+            if namespace == PREVIEW_1
+                && let Some((_, paths)) = PATHS.iter().find(|(of, _)| *of == name)
+            {
+                guard(Box::new(|env, inner, params| {
+                    beneath(env, inner, params, paths)
+                }));
+            }
+        }
+        imports.define(namespace, name, function);
+    }
+    Guarded(env)
+}
+
+/// What the guards of one guest share.
+#[derive(Debug, Default)]
+struct State {
+    /// How many things the guest holds.
+    handles: u32,
+    memory: Option<Memory>,
+}
+
+/// The guards of one guest.
+#[derive(Debug)]
+pub(crate) struct Guarded(FunctionEnv<State>);
+
+impl Guarded {
+    /// From here on the guest has `memory`.
+    pub(crate) fn tell(&self, store: &mut Store, memory: Memory) {
+        self.0.as_mut(store).memory = Some(memory);
+    }
+}
+
+type Env<'a> = FunctionEnvMut<'a, State>;
+type Answer = std::result::Result<Vec<Value>, RuntimeError>;
+type Guard = Box<dyn Fn(&mut Env<'_>, &Function, &[Value]) -> Answer + Send + Sync>;
+
+fn open(env: &mut Env<'_>, inner: &Function, params: &[Value]) -> Answer {
+    if env.data().handles >= MAX_HANDLES {
+        return Ok(refuse(Errno::Mfile));
+    }
+    let answer = inner.call(&mut env.as_store_mut(), params)?;
+    if succeeded(&answer) {
+        env.data_mut().handles += 1;
+    }
+    Ok(answer.into_vec())
+}
+
+fn close(env: &mut Env<'_>, inner: &Function, params: &[Value]) -> Answer {
+    let answer = inner.call(&mut env.as_store_mut(), params)?;
+    if succeeded(&answer) {
+        // What the guest was given open was never counted.
+        env.data_mut().handles = env.data().handles.saturating_sub(1);
+    }
+    Ok(answer.into_vec())
+}
+
+fn clock(env: &mut Env<'_>, inner: &Function, params: &[Value]) -> Answer {
+    match params.first() {
+        Some(Value::I32(REALTIME | MONOTONIC)) => inner
+            .call(&mut env.as_store_mut(), params)
+            .map(<[Value]>::into_vec),
+        _ => Ok(refuse(Errno::Inval)),
+    }
+}
+
+fn beneath(env: &mut Env<'_>, inner: &Function, params: &[Value], paths: &[usize]) -> Answer {
+    for &at in paths {
+        let Some([Value::I32(pointer), Value::I32(len)]) = params.get(at..at + 2) else {
+            return Ok(refuse(Errno::Inval));
+        };
+        match path(env, pointer.cast_unsigned(), len.cast_unsigned()) {
+            Ok(path) if climbs(Path::new(&path)) => return Ok(refuse(Errno::Perm)),
+            Ok(_) => {}
+            Err(errno) => return Ok(refuse(errno)),
+        }
+    }
+    inner
+        .call(&mut env.as_store_mut(), params)
+        .map(<[Value]>::into_vec)
+}
+
+/// A path in the memory of the guest. It has one thread, so nobody changes it meanwhile.
+fn path(env: &Env<'_>, pointer: u32, len: u32) -> std::result::Result<String, Errno> {
+    if len > MAX_PATH {
+        return Err(Errno::Nametoolong);
+    }
+    let memory = env.data().memory.as_ref().ok_or(Errno::Fault)?;
+    let mut bytes = vec![0; len as usize];
+    memory
+        .view(env)
+        .read(u64::from(pointer), &mut bytes)
+        .map_err(|_| Errno::Fault)?;
+    String::from_utf8(bytes).map_err(|_| Errno::Ilseq)
+}
+
+fn refusal(store: &mut StoreMut<'_>, ty: &FunctionType) -> Function {
+    let results: Vec<Value> = ty
+        .results()
+        .iter()
+        .map(|result| match result {
+            Type::I64 => Value::I64(0),
+            Type::F32 => Value::F32(0.0),
+            Type::F64 => Value::F64(0.0),
+            _ => Value::I32(i32::from(Errno::Notsup as u16)),
+        })
+        .collect();
+    Function::new(store, ty.clone(), move |_| Ok(results.clone()))
+}
+
+fn refuse(errno: Errno) -> Vec<Value> {
+    vec![Value::I32(i32::from(errno as u16))]
+}
+
+fn succeeded(answer: &[Value]) -> bool {
+    matches!(answer, [Value::I32(0)])
+}

@@ -1,0 +1,35 @@
+//! A place to run guests in, on wasmer.
+
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::sync::Arc;
+
+use prx_runtime_core::config::WasmEngineKind;
+use prx_runtime_wasmer::WasmerRuntime;
+
+pub(crate) struct Place(prx_wasm_trials::Place);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        Self(prx_wasm_trials::Place::new(
+            WasmEngineKind::Wasmer,
+            scratch,
+            |config| Ok(Arc::new(WasmerRuntime::new(config)?)),
+        ))
+    }
+}
+
+impl Deref for Place {
+    type Target = prx_wasm_trials::Place;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Place {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}

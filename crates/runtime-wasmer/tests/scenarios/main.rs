@@ -1,0 +1,15 @@
+//! What holds for guests on wasmer, one file for each kind of behaviour. Where the same holds on
+//! wasmtime, it is the same file.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+#[path = "../../../runtime-wasmtime/tests/scenarios/environment.rs"]
+mod environment;
+#[path = "../../../runtime-wasmtime/tests/scenarios/files.rs"]
+mod files;
+#[path = "../../../runtime-wasmtime/tests/scenarios/read_only.rs"]
+mod read_only;
+
+mod race;
+mod refused;
