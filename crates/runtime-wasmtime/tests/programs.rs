@@ -21,12 +21,15 @@ use prx_runtime_core::{ExecutionOutput, ExecutionRequest, RuntimeAdapter as _, T
 const VARIABLE: &str = "PRX_CPYTHON_WASM";
 const TIMEOUT: Duration = Duration::from_secs(120);
 
+/// What is tried, with the interpreter that is given.
+type Check = fn(&Path);
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let interpreter = std::env::var_os(VARIABLE).map(PathBuf::from);
     let required = std::env::var("PRX_REQUIRE_BACKENDS")
         .is_ok_and(|names| names.split(',').any(|name| name.trim() == "wasmtime"));
-    let trials: [(&str, fn(&Path)); 7] = [
+    let trials: [(&str, Check); 7] = [
         ("a_script_of_the_workspace", a_script_of_the_workspace),
         ("a_script_on_stdin", a_script_on_stdin),
         ("an_exception", an_exception),
@@ -38,7 +41,11 @@ fn main() -> ExitCode {
     let trials = trials.map(|(name, trial)| {
         let interpreter = interpreter.clone();
         let ignored = interpreter.is_none() && !required;
-        let reason = if ignored { format!("{name} ({VARIABLE} is not set)") } else { name.to_owned() };
+        let reason = if ignored {
+            format!("{name} ({VARIABLE} is not set)")
+        } else {
+            name.to_owned()
+        };
         Trial::test(reason, move || {
             let interpreter = interpreter.ok_or(format!("{VARIABLE} is not set"))?;
             trial(&interpreter);
@@ -56,7 +63,10 @@ fn python(place: &mut Place, interpreter: &Path, request: ExecutionRequest) -> E
     place.config.tools.custom.insert("python".to_owned(), tool);
     place.config.runtime.wasm.timeout_secs = TIMEOUT.as_secs();
     place.config.runtime.max_output_bytes = 16 << 20;
-    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let tokio = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let request = request.working_dir(place.workspace()).timeout(TIMEOUT);
     tokio.block_on(place.runtime().run(request)).unwrap()
 }
@@ -70,26 +80,42 @@ fn run(interpreter: &Path, script: &str) -> ExecutionOutput {
 
 #[track_caller]
 fn assert_said(output: &ExecutionOutput, code: i32, stdout: &str) {
-    assert_eq!(output.termination, Termination::Exited, "{}", output.stderr.to_text());
+    assert_eq!(
+        output.termination,
+        Termination::Exited,
+        "{}",
+        output.stderr.to_text()
+    );
     assert_eq!(output.exit_code, code, "{}", output.stderr.to_text());
     assert_eq!(output.stdout.to_text(), stdout);
 }
 
 fn a_script_of_the_workspace(interpreter: &Path) {
-    let output = run(interpreter, "import sys, json\nprint(json.dumps(sys.argv), 1 + 1)\n");
+    let output = run(
+        interpreter,
+        "import sys, json\nprint(json.dumps(sys.argv), 1 + 1)\n",
+    );
     assert_said(&output, 0, "[\"script.py\", \"an argument\"] 2\n");
 }
 
 fn a_script_on_stdin(interpreter: &Path) {
-    let request = ExecutionRequest::program("python").arg("-").stdin_bytes("print(6 * 7)\n");
+    let request = ExecutionRequest::program("python")
+        .arg("-")
+        .stdin_bytes("print(6 * 7)\n");
     assert_said(&python(&mut Place::new(), interpreter, request), 0, "42\n");
 }
 
 fn an_exception(interpreter: &Path) {
-    let output = run(interpreter, "print('before', flush=True)\nraise ValueError('of the script')\n");
+    let output = run(
+        interpreter,
+        "print('before', flush=True)\nraise ValueError('of the script')\n",
+    );
     assert_said(&output, 1, "before\n");
     let account = output.stderr.to_text();
-    assert!(account.contains("Traceback") && account.contains("ValueError: of the script"), "{account}");
+    assert!(
+        account.contains("Traceback") && account.contains("ValueError: of the script"),
+        "{account}"
+    );
 }
 
 fn an_exit_code(interpreter: &Path) {
@@ -105,7 +131,10 @@ fn unicode(interpreter: &Path) {
 fn ten_mebibytes_of_output(interpreter: &Path) {
     let script = "for _ in range(10 * 1024):\n    print('x' * 1023)\n";
     let output = run(interpreter, script);
-    assert_eq!((output.exit_code, output.stdout.total_bytes()), (0, 10 << 20));
+    assert_eq!(
+        (output.exit_code, output.stdout.total_bytes()),
+        (0, 10 << 20)
+    );
     assert_eq!(output.stdout.as_bytes().len(), 10 << 20);
 }
 
@@ -123,5 +152,8 @@ except OSError as error:
     let text = output.stdout.to_text();
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("['made', 'script.py']"));
-    assert!(lines.next().is_some_and(|line| line.ends_with("Error")), "{text}");
+    assert!(
+        lines.next().is_some_and(|line| line.ends_with("Error")),
+        "{text}"
+    );
 }

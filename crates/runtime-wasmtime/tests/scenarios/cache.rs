@@ -75,9 +75,12 @@ async fn it_is_the_users_own() {
     assert_eq!(fs::metadata(entry(&place)).unwrap().mode() & 0o777, 0o600);
 }
 
+/// What happens to an entry.
+type Damage = fn(&Path);
+
 #[tokio::test]
 async fn a_damaged_entry_is_replaced() {
-    let damages: [(&str, fn(&Path)); 6] = [
+    let damages: [(&str, Damage); 6] = [
         ("empty", |entry| fs::write(entry, "").unwrap()),
         ("garbage", |entry| fs::write(entry, [7; 4096]).unwrap()),
         ("truncated", |entry| {
