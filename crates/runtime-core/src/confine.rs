@@ -67,7 +67,7 @@ pub trait Confiner: Send + Sync + fmt::Debug {
 }
 
 /// What runs on the thread that starts the process. See [`Launch::on_thread`].
-pub type ThreadHook = Box<dyn FnOnce() -> io::Result<()> + Send>;
+pub type ThreadHook = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
 
 /// How a confined command is started: the process that is really executed, and what comes with it.
 pub struct Launch {
@@ -86,7 +86,8 @@ pub struct Launch {
     pub inherited: Vec<OwnedFd>,
     /// Runs right before the start, on a thread that exists for this one start: what the thread
     /// does to itself (Landlock, seccomp, capabilities) is inherited by the process and by nothing
-    /// else. The thread has a table of descriptors of its own by then. It lives as long as the
+    /// else. The thread has a table of descriptors of its own by then: what the hook opens is closed
+    /// in there, and what it owns is kept until it can be closed in the host's. The thread lives as long as the
     /// execution does, so that a process that dies with its parent dies with the execution.
     pub on_thread: Option<ThreadHook>,
     /// What a launcher between us and the command says about the command. Without one, the process

@@ -168,7 +168,7 @@ async fn attempt(
         environment,
         working_dir,
         inherited: inherited.iter().map(AsRawFd::as_raw_fd).collect(),
-        on_thread,
+        on_thread: on_thread.clone(),
         streams: streams.theirs.each_ref().map(AsRawFd::as_raw_fd),
         cookie,
         supervisors,
@@ -177,7 +177,8 @@ async fn attempt(
     let spawned = spawned
         .await
         .map_err(|_| Failure::Io(io::Error::other("the thread that starts it ended")))?;
-    drop(inherited);
+    // The thread could only have closed its own copies of what these own.
+    drop((inherited, on_thread));
     drop(streams.theirs);
     let spawned = spawned.map_err(|error| {
         if with_launcher { Failure::Launcher(error) } else { Failure::Program(error) }

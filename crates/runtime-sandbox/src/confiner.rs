@@ -366,6 +366,8 @@ fn namespaced(name: &'static str, allow_network: bool) -> Isolation {
     ] {
         isolation = isolation.applied(what);
     }
+    // Most of it can be read.
+    isolation = isolation.open(Exposure::FileSystem);
     if allow_network {
         isolation
             .open(Exposure::Network)

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ::landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, PathBeneath, Ruleset as Builder, RulesetAttr,
@@ -78,10 +79,13 @@ impl Ruleset {
         let grants = grants(&rules).map_err(failed)?;
         let ruleset = self.build(grants).map_err(failed)?;
         let filter = self.filter.clone();
-        Ok(Box::new(move || {
+        Ok(Arc::new(move || {
             capabilities::drop_all()?;
             // Sets no_new_privs, too.
-            ruleset.restrict_self().map_err(io::Error::other)?;
+            ruleset
+                .try_clone()?
+                .restrict_self()
+                .map_err(io::Error::other)?;
             seccompiler::apply_filter(&filter).map_err(io::Error::other)
         }))
     }

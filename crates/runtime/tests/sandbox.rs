@@ -1,0 +1,58 @@
+//! `[security]` takes effect through the factory.
+
+#![cfg(all(feature = "sandbox", target_os = "linux"))]
+
+use prx_runtime::config::Config;
+use prx_runtime::{ErrorKind, ExecutionRequest, IsolationLevel, create_runtime};
+
+fn config(text: &str) -> Config {
+    Config::from_toml_str(text, "config.toml").unwrap()
+}
+
+#[tokio::test]
+async fn auto_confines_and_meets_the_minimum() {
+    let config = config(
+        "[runtime]\nbackend = \"native\"\nminimum_isolation = \"sandbox\"\n\
+         [security.sandbox]\nbackend = \"auto\"\n",
+    );
+    let runtime = create_runtime(&config).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let request = ExecutionRequest::shell("echo x > /etc/prx-trial").working_dir(directory.path());
+    let output = runtime.run(request).await.unwrap();
+    assert!(!output.success());
+    assert_eq!(output.isolation.level, IsolationLevel::Sandbox);
+}
+
+#[tokio::test]
+async fn a_limit_alone_is_enforced_and_is_no_isolation() {
+    let limited = config(
+        "[runtime]\nbackend = \"native\"\n[security.resources]\nmax_open_files = 64\n",
+    );
+    let runtime = create_runtime(&limited).await.unwrap();
+    let output = runtime.run(ExecutionRequest::shell("ulimit -n")).await.unwrap();
+    assert_eq!(output.stdout.to_string(), "64\n");
+    assert_eq!(output.isolation.level, IsolationLevel::None);
+}
+
+#[tokio::test]
+async fn a_sandbox_that_cannot_be_is_refused_or_said() {
+    let text = |level: &str| {
+        format!(
+            "[runtime]\nbackend = \"native\"\n\
+             [security.sandbox]\nbackend = \"firejail\"\nlevel = \"{level}\"\n"
+        )
+    };
+    let error = create_runtime(&config(&text("require"))).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    let runtime = create_runtime(&config(&text("best-effort"))).await.unwrap();
+    let output = runtime.run(ExecutionRequest::shell("true")).await.unwrap();
+    assert_eq!(output.isolation.level, IsolationLevel::None);
+    assert!(output.isolation.to_string().contains("firejail"), "{}", output.isolation);
+}
+
+#[test]
+fn a_runtime_is_no_sandbox() {
+    let error = Config::from_toml_str("[security.sandbox]\nbackend = \"docker\"\n", "config.toml")
+        .unwrap_err();
+    assert!(error.to_string().contains("runtime.backend"), "{error}");
+}
