@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use prx_runtime::{
-    ErrorKind, ExecutionOutput, ExecutionRequest, Result, RuntimeAdapter, Termination,
+    Capabilities, ErrorKind, ExecutionOutput, ExecutionRequest, Result, RuntimeAdapter, Termination,
 };
 
 /// Says what it was asked for.
@@ -101,6 +101,5 @@ async fn its_probe_is_its_own_word() {
     let probe = broken.probe().await;
     assert!(!probe.available);
     assert!(!probe.detail.is_empty());
-    let none = Default::default();
-    assert_eq!(echo().capabilities(), none);
+    assert_eq!(echo().capabilities(), Capabilities::default());
 }
