@@ -99,7 +99,7 @@ fn deadline(stage: &Stage) -> Result<(), Failed> {
 
 fn dropped(stage: &Stage) -> Result<(), Failed> {
     let runtime = stage.runtime()?;
-    let request = ExecutionRequest::shell("echo x > started; sleep 1; echo x > late")
+    let request = ExecutionRequest::shell("echo x > started; sleep 5; echo x > late")
         .working_dir(stage.workspace())
         .timeout(Duration::from_secs(60));
     let workspace = stage.workspace();
@@ -114,7 +114,7 @@ fn dropped(stage: &Stage) -> Result<(), Failed> {
             () = started => {}
         }
     });
-    std::thread::sleep(Duration::from_millis(1500));
+    std::thread::sleep(Duration::from_millis(5500));
     check!(
         !stage.workspace().join("late").exists(),
         "the command lived on"
