@@ -10,7 +10,8 @@ use prx_runtime_core::backend::{Backend, Details, Running};
 use prx_runtime_core::config::{Config, MinimumIsolation, SandboxKind};
 use prx_runtime_core::{
     Capabilities, Description, EnvironmentRules, Error, ErrorKind, Execution, ExecutionOutput,
-    ExecutionRequest, Isolation, IsolationLevel, Plan, Probe, Result, RuntimeAdapter, Stdio, Supervisor,
+    ExecutionRequest, Isolation, IsolationLevel, Plan, Probe, Result, RuntimeAdapter, Stdio,
+    Supervisor,
 };
 
 use crate::command::Confiners;
@@ -22,6 +23,8 @@ use crate::{command, probe, prune, running};
 pub struct NativeRuntime {
     backend: Arc<NativeBackend>,
     supervisor: Supervisor,
+    /// With slots of its own, so that a probe waits for no command, and without a grace.
+    probes: Supervisor,
 }
 
 #[derive(Debug)]
@@ -77,9 +80,12 @@ impl NativeRuntime {
                 "ended processes that a dead host had left"
             );
         }
+        let mut probes = config.runtime.clone();
+        probes.kill_grace_ms = 0;
         Ok(Self {
             backend: Arc::new(backend),
             supervisor: Supervisor::new(&config.runtime),
+            probes: Supervisor::new(&probes),
         })
     }
 }
@@ -106,7 +112,9 @@ fn refuse_weaker(minimum: MinimumIsolation, level: IsolationLevel) -> Result<()>
 
 /// What is configured is enforced, or nothing runs.
 fn refuse_unenforced(config: &Config) -> Result<()> {
-    let Config { runtime, security, .. } = config;
+    let Config {
+        runtime, security, ..
+    } = config;
     refuse_weaker(runtime.minimum_isolation, IsolationLevel::None)?;
     if security.sandbox.backend != SandboxKind::None {
         return Err(Error::new(
@@ -181,7 +189,9 @@ impl Backend for NativeBackend {
     }
 
     async fn start(&self, plan: Plan, stdio: Stdio) -> Result<Box<dyn Running>> {
-        Ok(Box::new(command::start(&plan, stdio, &self.shell, &self.confiners).await?))
+        Ok(Box::new(
+            command::start(&plan, stdio, &self.shell, &self.confiners).await?,
+        ))
     }
 }
 
@@ -226,15 +236,15 @@ impl RuntimeAdapter for NativeRuntime {
     }
 
     async fn probe(&self) -> Probe {
-        let shell = self.backend.probe().await;
-        if !shell.available || !self.backend.is_confined() {
-            return shell;
+        if !self.backend.is_confined() {
+            return self.backend.probe().await;
         }
         // Whether commands can be confined shows when one is.
         let request = ExecutionRequest::shell("exit 0")
             .working_dir(std::env::temp_dir())
-            .timeout(probe::PATIENCE);
-        probe::of_confined(shell, self.run(request).await)
+            .timeout(probe::PATIENCE_CONFINED);
+        let result = self.probes.run(&*self.backend, request).await;
+        probe::of_confined(&self.backend.shell, result)
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -120,7 +120,11 @@ pub(crate) async fn start(
             // Nothing of the command has run. A launcher that copies the host's mounts fails when
             // one of them comes or goes meanwhile, as they do beside a container engine.
             Err(Failure::Mute(said)) if tries < TRIES => {
-                tracing::debug!(confiner = confiner.name(), said, "a launcher is tried again");
+                tracing::debug!(
+                    confiner = confiner.name(),
+                    said,
+                    "a launcher is tried again"
+                );
                 tries += 1;
                 tokio::time::sleep(PAUSE * tries).await;
             }
@@ -181,11 +185,21 @@ async fn attempt(
     drop((inherited, on_thread));
     drop(streams.theirs);
     let spawned = spawned.map_err(|error| {
-        if with_launcher { Failure::Launcher(error) } else { Failure::Program(error) }
+        if with_launcher {
+            Failure::Launcher(error)
+        } else {
+            Failure::Program(error)
+        }
     })?;
-    let mut started = Leader::adopt(spawned, streams.stdin, streams.stdout_and_stderr)
-        .map_err(Failure::Io)?;
-    let mut confinement = Confinement { report, alone: false, hold, isolation, _thread: thread };
+    let mut started =
+        Leader::adopt(spawned, streams.stdin, streams.stdout_and_stderr).map_err(Failure::Io)?;
+    let mut confinement = Confinement {
+        report,
+        alone: false,
+        hold,
+        isolation,
+        _thread: thread,
+    };
     meet_launcher(&mut confinement, &mut started).await?;
     Ok((started, confinement))
 }
@@ -195,9 +209,10 @@ fn local_command(plan: &Plan, shell: &Shell, target: &Target, cookie: &Cookie) -
         Invocation::Program { program, args } => {
             (program.into(), args.iter().map(OsString::from).collect())
         }
-        Invocation::Shell { line } => {
-            (target.path.clone().into(), shell.args(line).map(OsString::from).collect())
-        }
+        Invocation::Shell { line } => (
+            target.path.clone().into(),
+            shell.args(line).map(OsString::from).collect(),
+        ),
     };
     let mark = (EXECUTION_ID_VARIABLE.into(), cookie.value().into());
     let environment = plan
@@ -234,10 +249,14 @@ impl Failure {
     fn explain(self, plan: &Plan, target: &Target, confiner: &dyn Confiner) -> Error {
         let name = confiner.name();
         match self {
-            Self::Step { step: Step::Program, errno } => {
-                error::spawn(io::Error::from_raw_os_error(errno), plan, target)
-            }
-            Self::Step { step: Step::WorkingDirectory, errno } => Error::new(
+            Self::Step {
+                step: Step::Program,
+                errno,
+            } => error::spawn(io::Error::from_raw_os_error(errno), plan, target),
+            Self::Step {
+                step: Step::WorkingDirectory,
+                errno,
+            } => Error::new(
                 ErrorKind::WorkingDirectory,
                 format!(
                     "the working directory `{}` cannot be entered in the sandbox `{name}`",
@@ -245,20 +264,19 @@ impl Failure {
                 ),
             )
             .with_source(io::Error::from_raw_os_error(errno)),
-            Self::Step { step, errno } => {
-                refused(confiner, &format!("{} failed", step.as_str()))
-                    .with_source(io::Error::from_raw_os_error(errno))
-            }
+            Self::Step { step, errno } => refused(confiner, &format!("{} failed", step.as_str()))
+                .with_source(io::Error::from_raw_os_error(errno)),
             Self::Mute(said) if said.is_empty() => refused(confiner, "its launcher ended"),
             Self::Mute(said) => refused(confiner, &format!("its launcher said `{said}`")),
             Self::Launcher(error) => {
                 refused(confiner, "its launcher cannot be started").with_source(error)
             }
             Self::Program(error) => error::spawn(error, plan, target),
-            Self::Io(error) => {
-                Error::new(ErrorKind::Exhausted, "a confined command cannot be prepared")
-                    .with_source(error)
-            }
+            Self::Io(error) => Error::new(
+                ErrorKind::Exhausted,
+                "a confined command cannot be prepared",
+            )
+            .with_source(error),
         }
     }
 }
@@ -430,7 +448,11 @@ fn drop_own_table() {
 fn on_all_descriptors(first: libc::c_uint, flags: libc::c_uint) -> io::Result<()> {
     // SAFETY: the table is this thread's own, and nothing in this thread uses a descriptor later.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, flags) };
-    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if done == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// The thread that a process is started from. It waits until it is dropped: what is to die with its
@@ -454,7 +476,13 @@ impl Thread {
                 drop_own_table();
                 let _ = stopped.recv();
             })?;
-        Ok((Self { stop: Some(stop), handle: Some(handle) }, spawned))
+        Ok((
+            Self {
+                stop: Some(stop),
+                handle: Some(handle),
+            },
+            spawned,
+        ))
     }
 }
 

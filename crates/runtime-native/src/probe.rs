@@ -3,20 +3,29 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use prx_runtime_core::{ExecutionOutput, Probe, Result};
+use prx_runtime_core::{ExecutionOutput, Probe, Result, Termination};
 
 use crate::command;
 use crate::shell::Shell;
 
-/// A probe answers within 2 s; this leaves room for a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(900);
+/// A probe answers within 2 s. This is what a busy machine has of them.
+const PATIENCE: Duration = Duration::from_millis(1700);
+/// As much, less what ending a command and its launcher may take.
+pub(crate) const PATIENCE_CONFINED: Duration = Duration::from_millis(1200);
 
-/// What an empty line in the sandbox says about the runtime, whose shell is as `shell` says.
-pub(crate) fn of_confined(shell: Probe, result: Result<ExecutionOutput>) -> Probe {
+const BUSY: &str = "the machine is very busy, or the shell waits for something: run it by hand";
+
+/// What an empty line in the sandbox says about the runtime.
+pub(crate) fn of_confined(shell: &Shell, result: Result<ExecutionOutput>) -> Probe {
+    let shown = shell.path().display();
     match result {
         Ok(output) if output.success() => {
-            Probe::available(format!("{}; {}", shell.detail, output.isolation))
+            Probe::available(format!("shell {shown}; {}", output.isolation))
         }
+        Ok(output) if output.termination == Termination::TimedOut => Probe::unavailable(format!(
+            "the shell `{shown}` does not answer in the sandbox within {PATIENCE_CONFINED:?}"
+        ))
+        .with_hint(BUSY),
         Ok(output) => Probe::unavailable(format!(
             "the shell fails on an empty line in the sandbox: {} ({})",
             output.termination,
@@ -53,6 +62,7 @@ pub(crate) async fn probe(shell: &Shell) -> Probe {
         }
         Err(_) => Probe::unavailable(format!(
             "the shell `{shown}` does not answer within {PATIENCE:?}"
-        )),
+        ))
+        .with_hint(BUSY),
     }
 }

@@ -356,7 +356,9 @@ impl Tree {
         let leader_alive = leader.is_some_and(|leader| leader.alive);
         let mut around: HashSet<i32> = leader.map(|leader| leader.pid).into_iter().collect();
         for _ in 1..self.supervisors {
-            let below = processes.iter().filter(|process| around.contains(&process.parent));
+            let below = processes
+                .iter()
+                .filter(|process| around.contains(&process.parent));
             around.extend(below.map(|process| process.pid).collect::<Vec<_>>());
         }
         let (supervisors, others): (Vec<Process>, Vec<Process>) = processes
@@ -366,7 +368,9 @@ impl Tree {
             .partition(|process| {
                 around.contains(&process.pid) || state.supervisors.contains(&process.identity())
             });
-        state.supervisors.extend(supervisors.iter().map(Process::identity));
+        state
+            .supervisors
+            .extend(supervisors.iter().map(Process::identity));
         state.seen.extend(state.supervisors.iter().copied());
         state.seen.extend(others.iter().map(Process::identity));
         state.blind = blind;
