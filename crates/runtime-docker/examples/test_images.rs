@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         &images::WILFUL,
         &images::LINKED,
         &images::SHELLLESS,
+        &images::BRIEF,
     ] {
         if check && !image.is_there() {
             eprintln!("missing: {}", image.name);

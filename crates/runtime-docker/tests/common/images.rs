@@ -78,6 +78,13 @@ pub(crate) const SHELLLESS: TestImage = TestImage {
     },
 };
 
+/// One whose own command ends before anybody can read from it.
+pub(crate) const BRIEF: TestImage = TestImage {
+    name: "prx-runtime-test/brief:1",
+    changes: &["CMD [\"/bin/echo\",\"the command of the image\"]"],
+    prepare: busybox,
+};
+
 /// Debian's busybox-static.
 const BUSYBOX_HERE: &str = "/bin/busybox";
 

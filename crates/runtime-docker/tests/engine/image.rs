@@ -1,9 +1,10 @@
 //! Images that would do things their own way, and images that are not there.
 
-use prx_runtime_core::{ErrorKind, ExecutionRequest, RuntimeAdapter};
+use prx_runtime_core::{ErrorKind, ExecutionRequest, RuntimeAdapter, Stdin};
+use tokio::io::AsyncReadExt;
 
-use crate::images::{BUSYBOX, SHELLLESS, WILFUL};
-use crate::support::{image, need_engine, runtime, sh};
+use crate::images::{BRIEF, BUSYBOX, SHELLLESS, WILFUL, docker};
+use crate::support::{container_of, eventually, image, need_engine, runtime, sh};
 
 #[tokio::test]
 async fn the_image_has_no_say() {
@@ -81,6 +82,45 @@ async fn an_image_without_a_shell_runs_programs() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ProgramNotFound);
     assert!(error.to_string().contains("/bin/sh"), "{error}");
+}
+
+#[tokio::test]
+async fn a_command_that_ends_at_once_loses_nothing() {
+    need_engine!();
+    let brief = image(&BRIEF);
+    // The image by itself: it has said everything before anybody can attach.
+    assert_eq!(
+        docker(&["run", "--rm", "--network", "none", brief]).unwrap(),
+        "the command of the image"
+    );
+    let runtime = runtime(&format!("image = {brief:?}"));
+    let dir = tempfile::tempdir().unwrap();
+    for turn in 0..20 {
+        // Ours runs instead, and is heard on both streams although it ends as fast.
+        let request = ExecutionRequest::program("sh")
+            .args(["-c", "echo out; echo err >&2; exit 7"])
+            .working_dir(dir.path());
+        let output = runtime.run(request).await.unwrap();
+        assert_eq!(output.exit_code, 7, "turn {turn}: {output:?}");
+        assert_eq!(output.stdout.as_bytes(), b"out\n", "turn {turn}");
+        assert_eq!(output.stderr.as_bytes(), b"err\n", "turn {turn}");
+    }
+    // A live one, whose streams are taken only when it has long ended.
+    let request = ExecutionRequest::program("echo")
+        .arg("live")
+        .stdin(Stdin::Piped)
+        .working_dir(dir.path());
+    let mut execution = runtime.spawn(request).await.unwrap();
+    let container = container_of(execution.id());
+    eventually("it has ended", || {
+        docker(&["inspect", &container, "--format", "{{.State.Running}}"]).as_deref() != Ok("true")
+    })
+    .await;
+    let mut said = String::new();
+    let mut stdout = execution.stdout.take().unwrap();
+    stdout.read_to_string(&mut said).await.unwrap();
+    assert_eq!(said, "live\n");
+    assert!(execution.wait().await.unwrap().success());
 }
 
 #[tokio::test]
