@@ -8,7 +8,7 @@
     reason = "a command-line tool speaks on its streams"
 )]
 #![cfg_attr(
-    not(feature = "native"),
+    not(any(feature = "native", feature = "docker")),
     expect(
         dead_code,
         unused_variables,
@@ -16,6 +16,8 @@
     )
 )]
 
+#[cfg(feature = "docker")]
+mod docker;
 mod harness;
 #[cfg(feature = "native")]
 mod native;
@@ -76,5 +78,7 @@ fn measure(args: &Args) -> Result<()> {
 async fn rows(bench: &mut Bench) -> Result<()> {
     #[cfg(feature = "native")]
     native::rows(bench).await?;
+    #[cfg(feature = "docker")]
+    docker::rows(bench).await?;
     Ok(())
 }
