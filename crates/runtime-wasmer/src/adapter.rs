@@ -26,11 +26,9 @@ impl WasmerRuntime {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidConfig`](prx_runtime_core::ErrorKind::InvalidConfig) for grants,
-    /// variables or paths that cannot be;
-    /// [`ErrorKind::Unavailable`](prx_runtime_core::ErrorKind::Unavailable) where wasmer does
-    /// not work on this machine.
+    /// variables or paths that cannot be.
     pub fn new(config: &Config) -> Result<Self> {
-        let engine = WasmerEngine::new()?;
+        let engine = WasmerEngine::new();
         WasmRuntime::new(engine, config).map(Self)
     }
 

@@ -2,18 +2,22 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::sync::Arc;
 
-use prx_runtime_core::{Error, ErrorKind, Result};
+use prx_runtime_core::Result;
 use prx_runtime_wasm::{
     Artifact, EngineCapabilities, Guest, LoadError, ModuleKind, Started, WasmEngine,
 };
-use wasmer::sys::{Cranelift, CraneliftOptLevel, EngineBuilder, NativeEngineExt as _, vm};
+use wasmer::sys::{
+    CompilerConfig as _, Cranelift, CraneliftOptLevel, EngineBuilder, NativeEngineExt as _, vm,
+};
 use wasmer::{Engine, Module};
 
 use crate::error::{component, invalid};
 use crate::guest;
 use crate::imports;
 use crate::thread::Reaper;
+use crate::turns::Turns;
 
 /// wasmer, with WASI and WASIX.
 pub(crate) struct WasmerEngine {
@@ -22,27 +26,20 @@ pub(crate) struct WasmerEngine {
 }
 
 impl WasmerEngine {
-    /// An engine.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Unavailable`] on systems where nothing could end a guest.
-    pub(crate) fn new() -> Result<Self> {
-        if cfg!(not(unix)) {
-            return Err(Error::new(
-                ErrorKind::Unavailable,
-                "wasmer cannot end a guest that computes for ever on this system",
-            )
-            .with_hint("set runtime.wasm.engine = \"wasmtime\""));
-        }
-        let mut cranelift = Cranelift::new();
-        cranelift.opt_level(CraneliftOptLevel::Speed);
-        let engine: Engine = EngineBuilder::new(cranelift).engine().into();
-        Ok(Self {
-            engine,
+    pub(crate) fn new() -> Self {
+        Self {
+            engine: compiler(),
             reaper: Reaper::default(),
-        })
+        }
     }
+}
+
+/// An engine that compiles one module: what is changed in a module is of that module.
+fn compiler() -> Engine {
+    let mut cranelift = Cranelift::new();
+    cranelift.opt_level(CraneliftOptLevel::Speed);
+    cranelift.push_middleware(Arc::new(Turns::default()));
+    EngineBuilder::new(cranelift).engine().into()
 }
 
 impl WasmEngine for WasmerEngine {
@@ -68,7 +65,7 @@ impl WasmEngine for WasmerEngine {
     fn fingerprint(&self) -> Vec<u8> {
         let target = self.engine.target();
         format!(
-            "{} cranelift speed {} {:?}",
+            "{} cranelift speed turns {} {:?}",
             vm::VERSION,
             target.triple(),
             target.cpu_features()
@@ -80,7 +77,7 @@ impl WasmEngine for WasmerEngine {
         if kind == ModuleKind::Component {
             return Err(component());
         }
-        let module = Module::from_binary(&self.engine, bytes).map_err(|error| invalid(&error))?;
+        let module = Module::from_binary(&compiler(), bytes).map_err(|error| invalid(&error))?;
         let artifact = module.serialize().map_err(|error| invalid(&error))?;
         Ok(artifact.to_vec())
     }

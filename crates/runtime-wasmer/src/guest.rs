@@ -94,8 +94,7 @@ impl Prepared {
             limiter,
         } = self;
         let mut store = Store::new(host.engine.clone());
-        #[cfg(unix)]
-        if !stop.arm(store.interrupter()) {
+        if stop.is_stopped() {
             return Err(ended());
         }
         let builder = builder(guest, host, mounts, &stop).map_err(|error| {

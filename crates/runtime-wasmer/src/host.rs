@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::{self, BoxFuture};
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use virtual_net::DynVirtualNetworking;
 use wasmer::{Engine, Store};
 use wasmer_wasix::VirtualTaskManager;
@@ -59,17 +60,16 @@ pub(crate) struct Tasks {
 
 impl VirtualTaskManager for Tasks {
     fn sleep_now(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + Sync>> {
-        let Some(runtime) = &self.runtime else {
+        let Some(runtime) = self.runtime.clone() else {
             return Box::pin(future::ready(()));
-        };
-        let sleep = {
-            let _runtime = runtime.enter();
-            tokio::time::sleep(time)
         };
         let stopped = Arc::clone(&self.stop).stopped();
         Box::pin(async move {
+            // In a task, because a timer that is polled when its runtime has gone panics.
+            let task = runtime.spawn(async move { tokio::time::sleep(time).await });
+            let task = AbortOnDrop(task);
             tokio::select! {
-                () = sleep => {}
+                () = task.finished() => {}
                 () = stopped => {}
             }
         })
@@ -95,5 +95,24 @@ impl VirtualTaskManager for Tasks {
 
     fn thread_parallelism(&self) -> Result<usize, WasiThreadError> {
         Ok(1)
+    }
+}
+
+/// A task that is of no use without this.
+struct AbortOnDrop(JoinHandle<()>);
+
+impl AbortOnDrop {
+    /// Resolves when the task has finished. When its runtime goes away, so does the guest, which is
+    /// why nothing waits for that here.
+    async fn finished(mut self) {
+        if (&mut self.0).await.is_err() {
+            future::pending::<()>().await;
+        }
+    }
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }

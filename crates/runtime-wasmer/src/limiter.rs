@@ -189,7 +189,14 @@ impl LinearMemory for LimitedMemory {
         self.inner.style()
     }
 
+    /// Growing by nothing is how a guest asks whether it may go on, see [`turns`](crate::turns).
     fn grow(&mut self, delta: Pages) -> Result<Pages, MemoryError> {
+        if self.limiter.0.stop.is_stopped() {
+            return Err(no_room());
+        }
+        if delta.0 == 0 {
+            return Ok(self.size());
+        }
         let bytes = u64::try_from(delta.bytes().0).unwrap_or(u64::MAX);
         // Beyond what the module itself declares, growth fails whatever the limit is.
         let after = u64::from(self.size().0) + u64::from(delta.0);

@@ -10,12 +10,6 @@ use tokio::sync::Notify;
 use wasmer_wasix::WasiProcess;
 use wasmer_wasix::wasmer_wasix_types::types::Signal;
 
-#[cfg(unix)]
-type Interrupter = wasmer::Interrupter;
-/// Where there is none, no engine is made either.
-#[cfg(not(unix))]
-type Interrupter = std::convert::Infallible;
-
 /// What a guest and those who may end it share.
 #[derive(Default)]
 pub(crate) struct Stop {
@@ -41,13 +35,8 @@ impl Stream {
 #[derive(Default)]
 struct State {
     /// What runs, while it runs.
-    running: Option<Running>,
-    ended: bool,
-}
-
-struct Running {
-    interrupter: Interrupter,
     process: Option<WasiProcess>,
+    ended: bool,
 }
 
 impl Stop {
@@ -56,52 +45,29 @@ impl Stop {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Tells the guest to end. Does not wait, and may be called again: a signal can be lost.
+    /// Tells the guest to end. Does not wait.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        self.interrupt(&self.lock());
         for stream in &self.streams {
             stream.wake();
         }
         self.timers.notify_waiters();
-    }
-
-    fn interrupt(&self, state: &State) {
-        let Some(running) = &state.running else {
-            return;
-        };
-        #[cfg(unix)]
-        running.interrupter.interrupt();
-        #[cfg(not(unix))]
-        match running.interrupter {}
         // For what waits inside wasmer's own implementation of WASIX.
-        if let Some(process) = &running.process {
+        if let Some(process) = &self.lock().process {
             process.signal_process(Signal::Sigkill);
         }
     }
 
-    /// The guest's thread: from here on `interrupter` reaches guest code. Returns whether the
+    /// The guest's thread: what waits inside WASIX is reached by `process`. Returns whether the
     /// guest may run at all.
-    #[cfg(unix)]
-    pub(crate) fn arm(&self, interrupter: Interrupter) -> bool {
-        self.lock().running = Some(Running {
-            interrupter,
-            process: None,
-        });
-        !self.is_stopped()
-    }
-
-    /// The guest's thread: what waits inside WASIX is reached by `process`.
     pub(crate) fn attach(&self, process: WasiProcess) -> bool {
-        if let Some(running) = &mut self.lock().running {
-            running.process = Some(process);
-        }
+        self.lock().process = Some(process);
         !self.is_stopped()
     }
 
     /// The guest's thread: guest code no longer runs.
-    pub(crate) fn disarm(&self) {
-        self.lock().running = None;
+    pub(crate) fn detach(&self) {
+        self.lock().process = None;
     }
 
     /// The guest's thread: nothing of the guest is left.

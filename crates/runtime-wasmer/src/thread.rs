@@ -80,7 +80,7 @@ fn start(job: Job, stop: Arc<Stop>) -> Result<Handle> {
         .spawn(move || {
             // What panics drops `done`, and that is an answer too.
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
-            stop.disarm();
+            stop.detach();
             stop.end();
             if let Ok(result) = result {
                 // Whoever waited may have gone.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use common::Place;
 use prx_fixtures::Guest;
-use prx_runtime_core::{Stdin, Termination};
+use prx_runtime_core::{RuntimeAdapter as _, Stdin, Termination};
 
 /// How many threads this process has that are of a guest.
 fn guest_threads() -> usize {

@@ -18,6 +18,10 @@ impl Place {
             |config| Ok(Arc::new(WasmerRuntime::new(config)?)),
         ))
     }
+
+    pub(crate) fn runtime(&self) -> WasmerRuntime {
+        WasmerRuntime::new(&self.0.config).unwrap()
+    }
 }
 
 impl Deref for Place {

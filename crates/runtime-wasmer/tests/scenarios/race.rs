@@ -8,12 +8,11 @@ use crate::common::Place;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_outside_is_reached_while_directories_become_links() {
-    let place = Place::new();
+    let mut place = Place::new();
     let race = Race::new();
-    let mut place = place;
     place.config = race.config(place.config.clone());
     let raced = race
-        .run(&*place.runtime(), Duration::from_secs(12), 25_000)
+        .run(&place.runtime(), Duration::from_secs(12), 25_000)
         .await;
     assert_eq!(raced.escaped, 0, "{raced:?}");
     // It was a race: the guest met both, and often.

@@ -1,7 +1,7 @@
 //! What wasmer cannot run, and what a guest is refused.
 
 use prx_fixtures::Guest;
-use prx_runtime_core::{ErrorKind, Termination};
+use prx_runtime_core::{ErrorKind, RuntimeAdapter as _, Termination};
 
 use crate::common::Place;
 
@@ -85,9 +85,7 @@ async fn processes_threads_and_pipes_are_refused() {
 #[tokio::test]
 async fn what_wasmer_says_it_cannot_do_it_cannot() {
     let place = Place::new();
-    let capabilities = prx_runtime_wasmer::WasmerRuntime::new(&place.config)
-        .unwrap()
-        .engine_capabilities();
+    let capabilities = place.runtime().engine_capabilities();
     let capabilities = [
         capabilities.components,
         capabilities.file_times,
