@@ -22,12 +22,17 @@ fn the_exit_code_is_the_commands_own() {
 
 #[test]
 fn a_deadline_ends_the_command_and_keeps_what_it_said() {
-    let sleeper = Sleeper::new();
-    let line = format!("echo step1; {}", sleeper.line());
-    let begin = Instant::now();
-    let outcome = outcome(&mut prx(["run", "--timeout", "1s", "--", &line]));
-    assert!(begin.elapsed() < Duration::from_secs(4));
-    assert_eq!(outcome.code, Some(124));
-    assert_eq!(outcome.stdout, "step1\n");
-    assert!(!sleeper.lives());
+    let in_time = || {
+        let sleeper = Sleeper::new();
+        let line = format!("echo step1; {}", sleeper.line());
+        let begin = Instant::now();
+        let outcome = outcome(&mut prx(["run", "--timeout", "1s", "--", &line]));
+        let elapsed = begin.elapsed();
+        assert_eq!(outcome.code, Some(124));
+        assert_eq!(outcome.stdout, "step1\n");
+        assert!(!sleeper.lives());
+        elapsed < Duration::from_secs(4)
+    };
+    // The time is that of a machine which has some: one that has none is tried again.
+    assert!((0..5).any(|_| in_time()));
 }
