@@ -177,6 +177,10 @@ fn builder(
 
 /// wasmer's own way to do so provides every generation of WASI to every guest, which takes most of
 /// the time of a short one.
+#[expect(
+    clippy::result_large_err,
+    reason = "it is wasmer's own, and made once in a guest"
+)]
 fn instantiate(
     builder: WasiEnvBuilder,
     module: &Module,

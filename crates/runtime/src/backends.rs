@@ -90,7 +90,7 @@ impl Backend {
 }
 
 /// Fails where the adapter's own probe does, with what the probe found.
-#[cfg(any(feature = "docker", feature = "wasmtime"))]
+#[cfg(any(feature = "docker", feature = "wasmtime", feature = "wasmer"))]
 async fn check(backend: &str, adapter: &dyn RuntimeAdapter) -> Result<()> {
     adapter.probe().await.require(backend)
 }
@@ -98,7 +98,7 @@ async fn check(backend: &str, adapter: &dyn RuntimeAdapter) -> Result<()> {
 mod compiled {
     //! What each feature adds. A backend that is left out is `None`.
 
-    #[cfg(any(feature = "docker", feature = "wasmtime"))]
+    #[cfg(any(feature = "docker", feature = "wasmtime", feature = "wasmer"))]
     use super::check;
 
     #[cfg(feature = "docker")]
@@ -143,37 +143,68 @@ mod compiled {
     #[cfg(not(feature = "docker"))]
     pub(super) const DOCKER: Option<Create> = None;
 
-    #[cfg(feature = "wasmtime")]
+    #[cfg(any(feature = "wasmtime", feature = "wasmer"))]
     pub(super) const WASM: Option<Create> = Some(|config, _| Box::pin(wasm(config)));
-    #[cfg(not(feature = "wasmtime"))]
+    #[cfg(not(any(feature = "wasmtime", feature = "wasmer")))]
     pub(super) const WASM: Option<Create> = None;
 
-    #[cfg(feature = "wasmtime")]
+    /// The engines in this build, for error messages.
+    #[cfg(any(feature = "wasmtime", feature = "wasmer"))]
+    const ENGINES: &str = if cfg!(not(feature = "wasmer")) {
+        "wasmtime"
+    } else if cfg!(not(feature = "wasmtime")) {
+        "wasmer"
+    } else {
+        "wasmtime, wasmer"
+    };
+
+    #[cfg(any(feature = "wasmtime", feature = "wasmer"))]
     async fn wasm(config: &prx_runtime_core::config::Config) -> prx_runtime_core::Result<Made> {
         use prx_runtime_core::config::WasmEngineKind;
         use prx_runtime_core::{Error, ErrorKind};
 
         match config.runtime.wasm.engine {
+            #[cfg(feature = "wasmtime")]
             WasmEngineKind::Wasmtime => {
                 let runtime = prx_runtime_wasmtime::WasmtimeRuntime::new(config)?;
-                check("wasm", &runtime).await?;
-                let adapter = std::sync::Arc::new(runtime);
-                let resolver = std::sync::Arc::clone(&adapter);
-                Ok(Made {
-                    adapter,
-                    resolves: Some(Box::new(move |invocation, directory| {
-                        resolver.resolves(invocation, directory)
-                    })),
-                })
+                let resolver = runtime.clone();
+                wasm_by(
+                    runtime,
+                    Box::new(move |line, directory| resolver.resolves(line, directory)),
+                )
+                .await
+            }
+            #[cfg(feature = "wasmer")]
+            WasmEngineKind::Wasmer => {
+                let runtime = prx_runtime_wasmer::WasmerRuntime::new(config)?;
+                let resolver = runtime.clone();
+                wasm_by(
+                    runtime,
+                    Box::new(move |line, directory| resolver.resolves(line, directory)),
+                )
+                .await
             }
             engine => Err(Error::new(
                 ErrorKind::Unavailable,
                 format!("the engine `{engine}` (runtime.wasm.engine) is not compiled in"),
             )
             .with_hint(format!(
-                "build with `--features {engine}`; this build has: wasmtime"
+                "build with `--features {engine}`; this build has: {ENGINES}"
             ))),
         }
+    }
+
+    /// One of the engines, checked.
+    #[cfg(any(feature = "wasmtime", feature = "wasmer"))]
+    async fn wasm_by(
+        runtime: impl prx_runtime_core::RuntimeAdapter + 'static,
+        resolves: super::Resolves,
+    ) -> prx_runtime_core::Result<Made> {
+        check("wasm", &runtime).await?;
+        Ok(Made {
+            adapter: std::sync::Arc::new(runtime),
+            resolves: Some(resolves),
+        })
     }
 }
 

@@ -40,6 +40,17 @@ pub async fn compile_module(config: &Config, program: &str) -> Result<CompiledMo
                 entry: compiled.entry,
             })
         }
+        #[cfg(feature = "wasmer")]
+        prx_runtime_core::config::WasmEngineKind::Wasmer => {
+            let runtime = prx_runtime_wasmer::WasmerRuntime::new(config)?;
+            let compiled = runtime.compile(program).await?;
+            Ok(CompiledModule {
+                module: compiled.module,
+                kind: compiled.kind.as_str(),
+                compiled_in: compiled.compiled_in,
+                entry: compiled.entry,
+            })
+        }
         engine => Err(Error::new(
             ErrorKind::Unavailable,
             format!("the engine `{engine}` (runtime.wasm.engine) is not compiled in, so `{program}` cannot be compiled"),

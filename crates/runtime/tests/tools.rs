@@ -139,7 +139,7 @@ async fn a_description_names_variables_and_tells_no_value() {
     assert!(!format!("{description:?}").contains("swordfish"));
 }
 
-#[cfg(not(feature = "wasmtime"))]
+#[cfg(not(any(feature = "wasmtime", feature = "wasmer")))]
 #[tokio::test]
 async fn a_tool_whose_backend_is_left_out_names_the_feature() {
     let (tools, modules) = registry(TOOLS);

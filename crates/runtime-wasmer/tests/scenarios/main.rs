@@ -1,6 +1,8 @@
 //! What holds for guests on wasmer, one file for each kind of behaviour. Where the same holds on
 //! wasmtime, it is the same file.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 #[path = "../common/mod.rs"]
 mod common;
 
