@@ -22,7 +22,10 @@ enum Extent {
     /// All of it.
     Whole,
     /// What stands between [`BEGIN`] and [`END`]; the rest is written by hand.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no page is generated in part yet"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "no page is generated in part yet")
+    )]
     Part,
 }
 

@@ -63,7 +63,9 @@ mod sandboxed {
         }
         tracing::warn!(failures, "commands are not confined: no sandbox works here");
         let confiner = prx_runtime_sandbox::unconfined(security, failures)?;
-        checked(NativeRuntime::confined(config, confiner)?).await.map(Some)
+        checked(NativeRuntime::confined(config, confiner)?)
+            .await
+            .map(Some)
     }
 
     fn falls_back(config: &Config) -> bool {

@@ -25,11 +25,13 @@ async fn auto_confines_and_meets_the_minimum() {
 
 #[tokio::test]
 async fn a_limit_alone_is_enforced_and_is_no_isolation() {
-    let limited = config(
-        "[runtime]\nbackend = \"native\"\n[security.resources]\nmax_open_files = 64\n",
-    );
+    let limited =
+        config("[runtime]\nbackend = \"native\"\n[security.resources]\nmax_open_files = 64\n");
     let runtime = create_runtime(&limited).await.unwrap();
-    let output = runtime.run(ExecutionRequest::shell("ulimit -n")).await.unwrap();
+    let output = runtime
+        .run(ExecutionRequest::shell("ulimit -n"))
+        .await
+        .unwrap();
     assert_eq!(output.stdout.to_string(), "64\n");
     assert_eq!(output.isolation.level, IsolationLevel::None);
 }
@@ -42,12 +44,19 @@ async fn a_sandbox_that_cannot_be_is_refused_or_said() {
              [security.sandbox]\nbackend = \"firejail\"\nlevel = \"{level}\"\n"
         )
     };
-    let error = create_runtime(&config(&text("require"))).await.err().unwrap();
+    let error = create_runtime(&config(&text("require")))
+        .await
+        .err()
+        .unwrap();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     let runtime = create_runtime(&config(&text("best-effort"))).await.unwrap();
     let output = runtime.run(ExecutionRequest::shell("true")).await.unwrap();
     assert_eq!(output.isolation.level, IsolationLevel::None);
-    assert!(output.isolation.to_string().contains("firejail"), "{}", output.isolation);
+    assert!(
+        output.isolation.to_string().contains("firejail"),
+        "{}",
+        output.isolation
+    );
 }
 
 #[test]

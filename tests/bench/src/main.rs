@@ -8,7 +8,7 @@
     reason = "a command-line tool speaks on its streams"
 )]
 #![cfg_attr(
-    not(any(feature = "native", feature = "docker")),
+    not(any(feature = "native", feature = "docker", feature = "wasmtime")),
     expect(
         dead_code,
         unused_variables,
@@ -21,6 +21,8 @@ mod docker;
 mod harness;
 #[cfg(feature = "native")]
 mod native;
+#[cfg(feature = "wasmtime")]
+mod wasmtime;
 
 use std::process::ExitCode;
 
@@ -80,5 +82,7 @@ async fn rows(bench: &mut Bench) -> Result<()> {
     native::rows(bench).await?;
     #[cfg(feature = "docker")]
     docker::rows(bench).await?;
+    #[cfg(feature = "wasmtime")]
+    wasmtime::rows(bench).await?;
     Ok(())
 }

@@ -82,13 +82,19 @@ async fn hello(bench: &mut Bench) -> Result<()> {
     let ours = async || {
         let request = ExecutionRequest::program(Guest::HELLO.name()).timeout(TIMEOUT);
         let output = ours.run(request).await?;
-        ensure!(output.stdout.as_bytes() == b"hello\n", "the guest said something else");
+        ensure!(
+            output.stdout.as_bytes() == b"hello\n",
+            "the guest said something else"
+        );
         Ok(())
     };
     if bench.wants(HELLO.name) {
         let peer = Peer::new(&std::fs::read(Guest::HELLO.path())?)?;
         let peer = async || {
-            ensure!(peer.run(&["hello"]).await? == b"hello\n", "the peer said something else");
+            ensure!(
+                peer.run(&["hello"]).await? == b"hello\n",
+                "the peer said something else"
+            );
             Ok(())
         };
         bench.row(HELLO, ours, peer).await?;
@@ -99,7 +105,10 @@ async fn hello(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "the peer is a process started without us")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the peer is a process started without us"
+)]
 async fn echo() -> Result<()> {
     let output = tokio::process::Command::new("/bin/echo")
         .arg("hello")
@@ -107,7 +116,10 @@ async fn echo() -> Result<()> {
         .stdin(Stdio::null())
         .output()
         .await?;
-    ensure!(output.stdout == b"hello\n", "the process said something else");
+    ensure!(
+        output.stdout == b"hello\n",
+        "the process said something else"
+    );
     Ok(())
 }
 
@@ -125,17 +137,23 @@ async fn python(bench: &mut Bench, interpreter: PathBuf) -> Result<()> {
             ensure!(said == b"2\n", "the peer said something else");
             Ok(())
         };
-        bench.row(PYTHON, async || calculate(&warm).await, peer).await?;
+        bench
+            .row(PYTHON, async || calculate(&warm).await, peer)
+            .await?;
     }
     if bench.wants(PYTHON_CACHED.name) {
         let fresh = async || calculate(&WasmtimeRuntime::new(&config)?).await;
-        bench.row(PYTHON_CACHED, fresh, async || calculate(&warm).await).await?;
+        bench
+            .row(PYTHON_CACHED, fresh, async || calculate(&warm).await)
+            .await?;
     }
     if bench.wants(PYTHON_COLD.name) {
         let mut config = config.clone();
         config.runtime.wasm.cache_size = ByteSize(0);
         let cold = async || calculate(&WasmtimeRuntime::new(&config)?).await;
-        bench.row(PYTHON_COLD, cold, async || calculate(&warm).await).await?;
+        bench
+            .row(PYTHON_COLD, cold, async || calculate(&warm).await)
+            .await?;
     }
     Ok(())
 }
@@ -143,7 +161,10 @@ async fn python(bench: &mut Bench, interpreter: PathBuf) -> Result<()> {
 async fn calculate(runtime: &WasmtimeRuntime) -> Result<()> {
     let request = ExecutionRequest::program("python").args(["-c", "print(1+1)"]);
     let output = runtime.run(request.timeout(TIMEOUT)).await?;
-    ensure!(output.stdout.as_bytes() == b"2\n", "python said something else: {output:?}");
+    ensure!(
+        output.stdout.as_bytes() == b"2\n",
+        "python said something else: {output:?}"
+    );
     Ok(())
 }
 
@@ -156,7 +177,10 @@ struct Peer {
 impl Peer {
     fn new(module: &[u8]) -> Result<Self> {
         let mut pool = PoolingAllocationConfig::new();
-        pool.total_memories(64).total_core_instances(64).total_stacks(64).total_tables(64);
+        pool.total_memories(64)
+            .total_core_instances(64)
+            .total_stacks(64)
+            .total_tables(64);
         pool.table_elements(200_000).max_memory_size(128 << 20);
         let mut config = EngineConfig::new();
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
@@ -169,12 +193,17 @@ impl Peer {
 
     async fn run(&self, args: &[&str]) -> Result<Vec<u8>> {
         let output = MemoryOutputPipe::new(1 << 20);
-        let wasi = WasiCtxBuilder::new().args(args).stdout(output.clone()).build_p1();
+        let wasi = WasiCtxBuilder::new()
+            .args(args)
+            .stdout(output.clone())
+            .build_p1();
         let mut store = Store::new(&self.engine, wasi);
         let instance = self.module.instantiate_async(&mut store).await?;
         let start = instance.get_typed_func::<(), ()>(&mut store, "_start")?;
         if let Err(error) = start.call_async(&mut store, ()).await {
-            let status = error.downcast_ref::<wasmtime_wasi::I32Exit>().map(|exit| exit.0);
+            let status = error
+                .downcast_ref::<wasmtime_wasi::I32Exit>()
+                .map(|exit| exit.0);
             ensure!(status == Some(0), "the peer's guest failed: {error}");
         }
         drop(store);

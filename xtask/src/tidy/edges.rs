@@ -97,7 +97,10 @@ const RULES: &[Rule] = &[
         tests_may_use: Tests::Anything,
     },
     rule("prx-fixtures", &[]),
-    rule("prx-wasm-trials", &[CORE, "prx-conformance", "prx-fixtures"]),
+    rule(
+        "prx-wasm-trials",
+        &[CORE, "prx-conformance", "prx-fixtures"],
+    ),
     about_all("prx-e2e"),
     about_all("prx-bench"),
     about_all("xtask"),
