@@ -168,6 +168,11 @@ async fn calculate(runtime: &WasmtimeRuntime) -> Result<()> {
     Ok(())
 }
 
+/// The engine's error type is none of the standard library's.
+fn said(error: wasmtime::Error) -> anyhow::Error {
+    anyhow::anyhow!("{error:#}")
+}
+
 /// What one writes without us.
 struct Peer {
     engine: Engine,
@@ -184,10 +189,11 @@ impl Peer {
         pool.table_elements(200_000).max_memory_size(128 << 20);
         let mut config = EngineConfig::new();
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
-        let engine = Engine::new(&config)?;
+        let engine = Engine::new(&config).map_err(said)?;
         let mut linker = Linker::new(&engine);
-        p1::add_to_linker_async(&mut linker, |wasi: &mut WasiP1Ctx| wasi)?;
-        let module = linker.instantiate_pre(&Module::new(&engine, module)?)?;
+        p1::add_to_linker_async(&mut linker, |wasi: &mut WasiP1Ctx| wasi).map_err(said)?;
+        let module = Module::new(&engine, module).map_err(said)?;
+        let module = linker.instantiate_pre(&module).map_err(said)?;
         Ok(Self { engine, module })
     }
 
@@ -198,8 +204,14 @@ impl Peer {
             .stdout(output.clone())
             .build_p1();
         let mut store = Store::new(&self.engine, wasi);
-        let instance = self.module.instantiate_async(&mut store).await?;
-        let start = instance.get_typed_func::<(), ()>(&mut store, "_start")?;
+        let instance = self
+            .module
+            .instantiate_async(&mut store)
+            .await
+            .map_err(said)?;
+        let start = instance
+            .get_typed_func::<(), ()>(&mut store, "_start")
+            .map_err(said)?;
         if let Err(error) = start.call_async(&mut store, ()).await {
             let status = error
                 .downcast_ref::<wasmtime_wasi::I32Exit>()
