@@ -24,6 +24,10 @@ pub struct SweepReport {
 /// The configuration is wrong.
 pub async fn sweep(config: &Config) -> Result<SweepReport> {
     config.validate()?;
+    #[cfg_attr(
+        not(any(feature = "native", feature = "docker")),
+        expect(unused_mut, reason = "guests leave nothing that could be swept")
+    )]
     let mut report = SweepReport::default();
     #[cfg(feature = "native")]
     {

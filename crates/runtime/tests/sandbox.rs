@@ -1,6 +1,10 @@
 //! `[security]` takes effect through the factory.
 
 #![cfg(all(feature = "sandbox", target_os = "linux"))]
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is how a failure is said"
+)]
 
 use prx_runtime::config::Config;
 use prx_runtime::{ErrorKind, ExecutionRequest, IsolationLevel, create_runtime};
