@@ -7,12 +7,13 @@ use prx_runtime_core::{ExecutionRequest, RuntimeAdapter, Termination};
 use crate::stage::{self, Sleeper};
 
 /// A double fork into another session, with every stream closed. The command goes on once the
-/// daemon is there.
+/// daemon is there and the process that started it has gone.
 fn daemon(sleeper: &Sleeper) -> String {
     format!(
-        "mark=$(mktemp -u); \
-         (setsid sh -c 'exec <&- >&- 2>&-; {} & : > '$mark &); \
-         while ! [ -e $mark ]; do sleep 0.01; done; rm $mark; echo started",
+        "mark=$(mktemp); \
+         (setsid sh -c 'exec <&- >&- 2>&-; {} & echo $$ > '$mark &); \
+         until pid=$(grep . $mark) && ! grep -q . /proc/$pid/cmdline; do sleep 0.01; done; \
+         rm $mark; echo started",
         sleeper.line()
     )
 }
