@@ -81,6 +81,13 @@ impl Driver for WasmDriver {
         "wasm"
     }
 
+    fn known_defect(&self, trial: &str) -> Option<&'static str> {
+        let wasmer = self.name == "wasmer";
+        (wasmer && trial == "the_end_of_the_tokio_runtime_ends_the_command").then_some(
+            "a guest of wasmer that sleeps when its tokio runtime ends may hold up that end",
+        )
+    }
+
     fn config(&self) -> Config {
         let mut config = Config::default();
         let wasm = &mut config.runtime.wasm;

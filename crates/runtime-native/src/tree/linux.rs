@@ -34,6 +34,8 @@ const WIDE_PIPE: usize = 1 << 20;
 const TOO_SHORT_TO_WRAP: Duration = Duration::from_millis(100);
 /// Between two looks at what is still there.
 const ROUND: Duration = Duration::from_millis(2);
+/// How often the process table of a busy machine is read before nobody is taken for nobody.
+const LOOKS: u32 = 3;
 /// How often a tree is looked at again for what it forked before all of it was stopped.
 const FREEZES: u32 = 8;
 /// How long a drop blocks before it leaves the rest to a thread.
@@ -326,7 +328,22 @@ impl Tree {
         }
     }
 
+    /// What is alive now. What is forked while the table is read, by a process that is gone when its
+    /// turn comes, is in no such reading: finding nobody counts where no pid was given out
+    /// meanwhile, or after a few looks.
     fn find(&self, state: &mut State) -> Found {
+        for _ in 1..LOOKS {
+            let before = proc::last_pid();
+            let found = self.look(state);
+            let undisturbed = before.is_some() && proc::last_pid() == before;
+            if undisturbed || !found.others.is_empty() {
+                return found;
+            }
+        }
+        self.look(state)
+    }
+
+    fn look(&self, state: &mut State) -> Found {
         let table = proc::others();
         let mut blind = table.is_err();
         let processes = table.unwrap_or_default();
