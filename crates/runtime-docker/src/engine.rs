@@ -41,8 +41,8 @@ impl Default for Budgets {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(1),
-            answer: Duration::from_secs(15),
-            work: Duration::from_secs(60),
+            answer: Duration::from_secs(30),
+            work: Duration::from_secs(120),
         }
     }
 }
