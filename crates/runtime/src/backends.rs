@@ -101,9 +101,16 @@ mod compiled {
     #[cfg(any(feature = "docker", feature = "wasmtime", feature = "wasmer"))]
     use super::check;
 
+    use super::Create;
+    #[cfg(any(
+        feature = "native",
+        feature = "docker",
+        feature = "wasmtime",
+        feature = "wasmer"
+    ))]
+    use super::Made;
     #[cfg(feature = "docker")]
     use super::Purpose;
-    use super::{Create, Made};
 
     #[cfg(feature = "native")]
     pub(super) const NATIVE: Option<Create> = Some(|config, _| {
