@@ -65,7 +65,7 @@ fn it_tells_the_endings_apart() {
 
     let sleeper = Sleeper::new();
     let line = format!("echo step1; {}", sleeper.line());
-    let (code, object) = run_json(["--timeout", "700ms", "--", &line]);
+    let (code, object) = run_json(["--timeout", "2s", "--", &line]);
     assert_eq!((code, &object["exit_code"]), (Some(124), &124.into()));
     assert_eq!(object["termination"], "timed_out");
     assert_eq!(object["stdout"], "step1\n");

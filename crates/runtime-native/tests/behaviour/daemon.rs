@@ -12,7 +12,7 @@ fn daemon(sleeper: &Sleeper) -> String {
     format!(
         "mark=$(mktemp); \
          (setsid sh -c 'exec <&- >&- 2>&-; {} & echo $$ > '$mark &); \
-         until pid=$(grep . $mark) && ! grep -q . /proc/$pid/cmdline; do sleep 0.01; done; \
+         until pid=$(grep . $mark) && ! grep -qs . /proc/$pid/cmdline; do sleep 0.01; done; \
          rm $mark; echo started",
         sleeper.line()
     )
@@ -39,7 +39,7 @@ fn the_deadline_ends_it_too() {
     stage::on_both_runtimes(|| async {
         let [stays, daemon_sleeper] = [Sleeper::new(), Sleeper::new()];
         let line = format!("{}; {}", daemon(&daemon_sleeper), stays.line());
-        let request = ExecutionRequest::shell(line).timeout(Duration::from_secs(2));
+        let request = ExecutionRequest::shell(line).timeout(Duration::from_secs(3));
         let output = stage::native().run(request).await.unwrap();
         assert_eq!(output.termination, Termination::TimedOut);
         assert_eq!(output.stdout.to_string(), "started\n");

@@ -19,14 +19,14 @@ fn strays_are_ended_once_it_has_some_again() {
     stage::alone(strays_are_ended_once_it_has_some_again, || {
         stage::on_both_runtimes(|| async {
             let stray = Sleeper::new();
-            let line = format!("setsid {} & echo out; wait", stray.line());
-            let request = ExecutionRequest::shell(line).timeout(Duration::from_secs(1));
-            let native = stage::native_by("[runtime]\nkill_grace_ms = 100");
-            let call = tokio::spawn(async move { native.run(request).await });
+            let line = format!("echo out; setsid {} & wait", stray.line());
+            let request = ExecutionRequest::shell(line);
+            let mut execution = stage::native().spawn(request).await.unwrap();
             stray.is_up().await;
             let taken = take_all();
-            let output = call.await.unwrap().unwrap();
-            assert_eq!(output.termination, Termination::TimedOut);
+            execution.terminate(Duration::from_millis(100));
+            let output = execution.wait().await.unwrap();
+            assert_eq!(output.termination, Termination::Cancelled);
             assert_eq!(output.stdout.to_string(), "out\n");
             drop(taken);
             stray.is_gone().await;

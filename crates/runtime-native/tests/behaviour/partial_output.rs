@@ -41,7 +41,7 @@ fn the_deadline() {
     stage::on_both_runtimes(|| async {
         for trap in ["", "trap '' TERM; "] {
             let line = format!("{trap}{}", saying(&Sleeper::new().line()));
-            let request = ExecutionRequest::shell(line).timeout(Duration::from_millis(700));
+            let request = ExecutionRequest::shell(line).timeout(Duration::from_secs(2));
             let output = stage::native_by("[runtime]\nkill_grace_ms = 200")
                 .run(request)
                 .await

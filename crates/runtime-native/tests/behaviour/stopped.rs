@@ -6,7 +6,7 @@ use prx_runtime_core::{ExecutionRequest, RuntimeAdapter, Termination};
 
 use crate::stage::{self, Sleeper};
 
-const DEADLINE: Duration = Duration::from_millis(700);
+const DEADLINE: Duration = Duration::from_secs(2);
 
 #[test]
 fn it_is_woken_to_end_in_order() {

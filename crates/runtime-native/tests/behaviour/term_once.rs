@@ -17,7 +17,7 @@ fn in_the_group_and_outside_of_it() {
             asked("stray"),
             asked("leader")
         );
-        let request = ExecutionRequest::shell(line).timeout(Duration::from_millis(700));
+        let request = ExecutionRequest::shell(line).timeout(Duration::from_secs(2));
         let output = stage::native_by("[runtime]\nkill_grace_ms = 800")
             .run(request)
             .await
