@@ -73,6 +73,9 @@ pub struct EngineCapabilities {
     pub file_times: bool,
     /// A guest can give a file a second name (`link`).
     pub hard_links: bool,
+    /// A guest that connects to where nobody listens is told so then, not when it first reads or
+    /// writes.
+    pub connect_errors: bool,
 }
 
 impl Default for EngineCapabilities {
@@ -81,6 +84,7 @@ impl Default for EngineCapabilities {
             components: true,
             file_times: true,
             hard_links: true,
+            connect_errors: true,
         }
     }
 }

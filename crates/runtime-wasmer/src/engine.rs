@@ -59,6 +59,8 @@ impl WasmEngine for WasmerEngine {
         // It notes the times that a guest sets, and does not tell the file system.
         capabilities.file_times = false;
         capabilities.hard_links = false;
+        // It does not wait for the answer.
+        capabilities.connect_errors = false;
         capabilities
     }
 

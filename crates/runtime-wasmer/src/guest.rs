@@ -108,7 +108,7 @@ impl Prepared {
             limiter,
             stop: Arc::clone(&stop),
         };
-        let (instance, env) = match instantiate(builder, &module, &mut store) {
+        let (instance, env) = match instantiate(builder, &module, &mut store, &stop) {
             Ok(instance) => instance,
             Err(error) => return end.before_start(&error),
         };
@@ -185,9 +185,10 @@ fn instantiate(
     builder: WasiEnvBuilder,
     module: &Module,
     store: &mut Store,
+    stop: &Arc<Stop>,
 ) -> Result<(Instance, WasiFunctionEnv), WasiRuntimeError> {
     let mut env = builder.finalize(store)?;
-    let (mut imports, guarded) = imports::provide(module, store, &env);
+    let (mut imports, guarded) = imports::provide(module, store, &env, stop);
     let mut memory = None;
     for import in module.imports() {
         // A WASIX module has its memory made for it.

@@ -15,6 +15,7 @@ use crate::error::{not_started, unlinkable};
 use crate::files::climbs;
 use crate::host::{Host, Tasks};
 use crate::network;
+use crate::stop::Stop;
 
 /// Functions that a guest is refused: processes and threads, which nothing here would bound, and
 /// what keeps as much in the host's memory as the guest likes.
@@ -79,6 +80,30 @@ const PREVIEW_1: &str = "wasi_snapshot_preview1";
 /// No path is longer, in bytes.
 const MAX_PATH: u32 = 4096;
 
+/// Functions that may wait. What a guest waits for comes early when the guest is to end, and it must
+/// not go on as if it had come.
+const WAITING: &[&str] = &[
+    "epoll_wait",
+    "fd_pread",
+    "fd_pwrite",
+    "fd_read",
+    "fd_write",
+    "futex_wait",
+    "poll_oneoff",
+    "proc_join",
+    "resolve",
+    "sock_accept",
+    "sock_accept_v2",
+    "sock_connect",
+    "sock_recv",
+    "sock_recv_from",
+    "sock_send",
+    "sock_send_file",
+    "sock_send_to",
+    "thread_join",
+    "thread_sleep",
+];
+
 /// Functions that take a clock first. The host's time on the processor is none of a guest's
 /// business.
 const CLOCKS: &[&str] = &["clock_res_get", "clock_time_get"];
@@ -107,7 +132,7 @@ pub(crate) fn check(engine: &Engine, module: &Module) -> Result<()> {
         .build()
         .map_err(|error| not_started(&error, false))?;
     let env = WasiFunctionEnv::new(&mut store, env);
-    let (provided, _) = provide(module, &mut store, &env);
+    let (provided, _) = provide(module, &mut store, &env, &Arc::default());
     for import in module.imports() {
         // The memory of a WASIX module is made for it.
         let memory = matches!(import.ty(), ExternType::Memory(_));
@@ -128,18 +153,31 @@ pub(crate) fn provide(
     module: &Module,
     store: &mut Store,
     env: &WasiFunctionEnv,
+    stop: &Arc<Stop>,
 ) -> (Imports, Guarded) {
     // A module that imports nothing of any of them needs nothing.
     let mut imports = env
         .import_object_for_all_wasi_versions(store, module)
         .unwrap_or_default();
-    let guarded = guard(module, &mut store.as_store_mut(), &mut imports);
+    let guarded = guard(module, &mut store.as_store_mut(), &mut imports, stop);
     (imports, guarded)
 }
 
 /// Puts a guard before some of the functions that a module imports.
-fn guard(module: &Module, store: &mut StoreMut<'_>, imports: &mut Imports) -> Guarded {
-    let env = FunctionEnv::new(store, State::default());
+fn guard(
+    module: &Module,
+    store: &mut StoreMut<'_>,
+    imports: &mut Imports,
+    stop: &Arc<Stop>,
+) -> Guarded {
+    let env = FunctionEnv::new(
+        store,
+        State {
+            handles: 0,
+            memory: None,
+            stop: Arc::clone(stop),
+        },
+    );
     for import in module.imports() {
         let ExternType::Function(ty) = import.ty() else {
             continue;
@@ -165,6 +203,9 @@ fn guard(module: &Module, store: &mut StoreMut<'_>, imports: &mut Imports) -> Gu
             } else if CLOCKS.contains(&name) {
                 guard(Box::new(clock));
             }
+            if WAITING.contains(&name) {
+                guard(Box::new(wait));
+            }
             if namespace == PREVIEW_1
                 && let Some((_, paths)) = PATHS.iter().find(|(of, _)| *of == name)
             {
@@ -179,11 +220,12 @@ fn guard(module: &Module, store: &mut StoreMut<'_>, imports: &mut Imports) -> Gu
 }
 
 /// What the guards of one guest share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     /// How many things the guest holds.
     handles: u32,
     memory: Option<Memory>,
+    stop: Arc<Stop>,
 }
 
 /// The guards of one guest.
@@ -217,6 +259,14 @@ fn close(env: &mut Env<'_>, inner: &Function, params: &[Value]) -> Answer {
     if succeeded(&answer) {
         // What the guest was given open was never counted.
         env.data_mut().handles = env.data().handles.saturating_sub(1);
+    }
+    Ok(answer.into_vec())
+}
+
+fn wait(env: &mut Env<'_>, inner: &Function, params: &[Value]) -> Answer {
+    let answer = inner.call(&mut env.as_store_mut(), params)?;
+    if env.data().stop.is_stopped() {
+        return Err(RuntimeError::new("the guest is to end"));
     }
     Ok(answer.into_vec())
 }

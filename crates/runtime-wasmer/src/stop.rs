@@ -48,14 +48,14 @@ impl Stop {
     /// Tells the guest to end. Does not wait.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        for stream in &self.streams {
-            stream.wake();
-        }
-        self.timers.notify_waiters();
         // For what waits inside wasmer's own implementation of WASIX.
         if let Some(process) = &self.lock().process {
             process.signal_process(Signal::Sigkill);
         }
+        for stream in &self.streams {
+            stream.wake();
+        }
+        self.timers.notify_waiters();
     }
 
     /// The guest's thread: what waits inside WASIX is reached by `process`. Returns whether the

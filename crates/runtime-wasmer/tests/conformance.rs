@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use prx_fixtures::Guest;
 use prx_runtime_core::config::WasmEngineKind;
 use prx_runtime_wasmer::WasmerRuntime;
 use prx_wasm_trials::WasmDriver;
@@ -14,5 +15,6 @@ fn main() -> ExitCode {
         Ok(Arc::new(WasmerRuntime::new(config)?))
     });
     // A module is in its working directory, and its C library calls that the root.
-    prx_conformance::main(driver.with_directory("/"))
+    let driver = driver.with_directory("/");
+    prx_conformance::main(driver.with_network(Guest::WASIX_NETWORK))
 }

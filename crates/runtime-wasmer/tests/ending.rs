@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[expect(dead_code, reason = "only a part of it is needed here")]
 mod common;
 
 use std::time::{Duration, Instant};

@@ -9,7 +9,7 @@ use prx_runtime_core::{
     Capabilities, Description, Execution, ExecutionOutput, ExecutionRequest, Invocation, Probe,
     Result, RuntimeAdapter, async_trait,
 };
-use prx_runtime_wasm::{Compiled, WasmRuntime};
+use prx_runtime_wasm::{Compiled, EngineCapabilities, WasmRuntime};
 
 use crate::config::Sizes;
 use crate::engine::WasmtimeEngine;
@@ -40,6 +40,11 @@ impl WasmtimeRuntime {
     pub fn new(config: &Config) -> Result<Self> {
         let engine = WasmtimeEngine::new(sizes(config))?;
         WasmRuntime::new(engine, config).map(Self)
+    }
+
+    /// What wasmtime can do that another engine cannot, and the other way round.
+    pub fn engine_capabilities(&self) -> EngineCapabilities {
+        self.0.engine_capabilities()
     }
 
     /// Whether `invocation` in `working_dir` names a registered tool or a module that is there.

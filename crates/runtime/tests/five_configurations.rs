@@ -7,16 +7,14 @@
     reason = "in a test, a panic is how a failure is said, and a skip says why"
 )]
 
-#[cfg(feature = "docker")]
-#[path = "../../runtime-docker/tests/common/images.rs"]
-#[expect(dead_code, reason = "of the images only one is used here")]
-mod images;
+#[path = "common/configurations.rs"]
+mod configurations;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prx_runtime::config::Config;
+use configurations::Configuration;
 use prx_runtime::{ExecutionOutput, ExecutionRequest, RuntimeAdapter, create_runtime};
 
 /// What the agent sees of a call.
@@ -79,17 +77,14 @@ async fn agent(runtime: Arc<dyn RuntimeAdapter>, workspace: &Path) -> Results {
     seen
 }
 
-/// What changes: one line of the configuration, and for the others what they need to be there.
-async fn under(backend: &str, more: &str) -> Results {
+async fn under(configuration: &Configuration) -> Results {
     let workspace = tempfile::tempdir().unwrap();
-    let text = format!("[runtime]\nbackend = \"{backend}\"\n{more}");
-    let config = Config::from_toml_str(&text, "config.toml").unwrap();
-    let runtime = create_runtime(&config).await.unwrap();
+    let runtime = create_runtime(&configuration.config()).await.unwrap();
     agent(runtime, workspace.path()).await
 }
 
 async fn expected() -> Results {
-    let seen = under("native", "").await;
+    let seen = under(&configurations::native()).await;
     // What they all agree on is also right.
     let first = seen[0].as_ref().unwrap();
     assert_eq!(
@@ -104,14 +99,8 @@ async fn expected() -> Results {
     seen
 }
 
-/// Whether the tests may go on without `backend`, which is not there.
-fn may_skip(backend: &str, reason: &str) {
-    let required = std::env::var("PRX_REQUIRE_BACKENDS").unwrap_or_default();
-    assert!(
-        !required.contains(backend),
-        "{backend} is required: {reason}"
-    );
-    eprintln!("skipped: {reason}");
+async fn assert_the_same(configuration: &Configuration) {
+    assert_eq!(under(configuration).await, expected().await);
 }
 
 #[tokio::test]
@@ -122,53 +111,29 @@ async fn native() {
 #[cfg(feature = "sandbox")]
 #[tokio::test]
 async fn native_in_a_sandbox() {
-    let text = "[security.sandbox]\nbackend = \"bubblewrap\"\n";
-    let config = Config::from_toml_str(text, "config.toml").unwrap();
-    if let Err(error) = create_runtime(&config).await {
-        return may_skip("sandbox", &error.to_string());
+    for sandbox in ["bubblewrap", "landlock"] {
+        if let Some(configuration) = configurations::native_in(sandbox).await {
+            assert_the_same(&configuration).await;
+        }
     }
-    assert_eq!(under("native", text).await, expected().await);
 }
 
 #[cfg(feature = "docker")]
 #[tokio::test]
 async fn docker() {
-    if let Err(reason) = images::docker(&["version"]) {
-        return may_skip("docker", &reason);
+    if let Some(configuration) = configurations::docker() {
+        assert_the_same(&configuration).await;
     }
-    let image = images::BUSYBOX.make().unwrap();
-    let more = format!("[runtime.docker]\nimage = \"{image}\"\n");
-    assert_eq!(under("docker", &more).await, expected().await);
-}
-
-/// The programs of the agent as WebAssembly tools.
-#[cfg(any(feature = "wasmtime", feature = "wasmer"))]
-fn tools(engine: &str) -> String {
-    let module = prx_fixtures::Guest::BOX.path();
-    let mut text = format!("[runtime.wasm]\nengine = \"{engine}\"\n");
-    text += "capabilities.filesystem_write = []\n";
-    for (name, args) in [
-        ("cat", "\"cat\""),
-        ("false", "\"exit\", \"1\""),
-        ("env", "\"env\""),
-        ("sleep", "\"sleep\""),
-    ] {
-        text += &format!(
-            "[tools.custom.{name}]\ntype = \"wasm\"\nmodule = \"{}\"\nargs = [{args}]\n",
-            module.display()
-        );
-    }
-    text
 }
 
 #[cfg(feature = "wasmtime")]
 #[tokio::test]
 async fn wasmtime() {
-    assert_eq!(under("wasm", &tools("wasmtime")).await, expected().await);
+    assert_the_same(&configurations::wasm("wasmtime")).await;
 }
 
 #[cfg(feature = "wasmer")]
 #[tokio::test]
 async fn wasmer() {
-    assert_eq!(under("wasm", &tools("wasmer")).await, expected().await);
+    assert_the_same(&configurations::wasm("wasmer")).await;
 }

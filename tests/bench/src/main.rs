@@ -8,7 +8,12 @@
     reason = "a command-line tool speaks on its streams"
 )]
 #![cfg_attr(
-    not(any(feature = "native", feature = "docker", feature = "wasmtime")),
+    not(any(
+        feature = "native",
+        feature = "docker",
+        feature = "wasmtime",
+        feature = "wasmer"
+    )),
     expect(
         dead_code,
         unused_variables,
@@ -18,9 +23,13 @@
 
 #[cfg(feature = "docker")]
 mod docker;
+#[cfg(any(feature = "wasmtime", feature = "wasmer"))]
+mod guests;
 mod harness;
 #[cfg(feature = "native")]
 mod native;
+#[cfg(feature = "wasmer")]
+mod wasmer;
 #[cfg(feature = "wasmtime")]
 mod wasmtime;
 
@@ -84,5 +93,7 @@ async fn rows(bench: &mut Bench) -> Result<()> {
     docker::rows(bench).await?;
     #[cfg(feature = "wasmtime")]
     wasmtime::rows(bench).await?;
+    #[cfg(feature = "wasmer")]
+    wasmer::rows(bench).await?;
     Ok(())
 }

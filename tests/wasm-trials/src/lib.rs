@@ -3,10 +3,12 @@
 
 mod driver;
 mod place;
+mod programs;
 #[cfg(target_os = "linux")]
 mod race;
 
-pub use driver::{Make, WasmDriver};
+pub use driver::{Make, WasmDriver, config_path};
 pub use place::Place;
+pub use programs::programs;
 #[cfg(target_os = "linux")]
 pub use race::{Race, Raced};

@@ -10,8 +10,13 @@ mod common;
 mod environment;
 #[path = "../../../runtime-wasmtime/tests/scenarios/files.rs"]
 mod files;
+#[path = "../../../runtime-wasmtime/tests/scenarios/network.rs"]
+mod network;
+#[path = "../../../runtime-wasmtime/tests/scenarios/race.rs"]
+mod race;
 #[path = "../../../runtime-wasmtime/tests/scenarios/read_only.rs"]
 mod read_only;
+#[path = "../../../runtime-wasmtime/tests/scenarios/sockets.rs"]
+mod sockets;
 
-mod race;
 mod refused;

@@ -9,7 +9,9 @@ use prx_runtime_core::{
     ErrorKind, ExecutionRequest, Exposure, IsolationLevel, RuntimeAdapter as _, Termination,
 };
 
-use crate::common::{Place, config_path};
+use prx_wasm_trials::config_path;
+
+use crate::common::Place;
 
 fn tool(module: &str) -> ToolConfig {
     let mut tool = ToolConfig::new(ToolKind::Wasm);

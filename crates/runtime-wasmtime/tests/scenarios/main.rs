@@ -12,4 +12,6 @@ mod changes;
 mod environment;
 mod files;
 mod network;
+mod race;
 mod read_only;
+mod sockets;

@@ -2,17 +2,16 @@
 
 use std::net::TcpListener;
 
-use prx_fixtures::Guest;
 use prx_runtime_core::{ExecutionOutput, Exposure, RuntimeAdapter as _};
 
-use crate::common::Place;
+use crate::common::{NETWORK, Place};
 
 async fn run(granted: bool, args: &[&str]) -> ExecutionOutput {
     let mut place = Place::new();
     place.config.runtime.wasm.capabilities.network = granted;
     let output = place
         .runtime()
-        .run(place.request(Guest::NETWORK.name(), args))
+        .run(place.request(NETWORK.name(), args))
         .await
         .unwrap();
     assert_eq!(output.isolation.open.contains(&Exposure::Network), granted);

@@ -1,5 +1,6 @@
 //! The registry: tools by name, under a configuration that can be exchanged.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -111,5 +112,13 @@ impl ToolRegistry {
 
     fn state(&self) -> Arc<State> {
         Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for ToolRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolRegistry")
+            .field("tools", &self.list())
+            .finish_non_exhaustive()
     }
 }
