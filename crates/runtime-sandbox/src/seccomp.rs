@@ -89,8 +89,7 @@ fn compile(sockets: Sockets) -> Result<BpfProgram, seccompiler::BackendError> {
     };
     let user_namespace = u64::from(libc::CLONE_NEWUSER.cast_unsigned());
     let family = |family: i32| equals(0, u64::from(family.cast_unsigned()));
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-        REFUSED.into_iter().map(|call| (call, Vec::new())).collect();
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     rules.insert(libc::SYS_clone, vec![has_bit(0, user_namespace)?]);
     rules.insert(libc::SYS_unshare, vec![has_bit(0, user_namespace)?]);
     rules.insert(
@@ -110,37 +109,54 @@ fn compile(sockets: Sockets) -> Result<BpfProgram, seccompiler::BackendError> {
         ARCH,
     )?;
     let rest: BpfProgram = filter.try_into()?;
-    let mut program = not_there();
+    let mut program = by_number();
     program.extend(rest);
     Ok(program)
 }
 
-/// Calls that answer `ENOSYS`, so that libraries fall back to older ones: `clone3`, whose flags no
-/// filter can read, and on x86-64 everything of the x32 ABI.
-fn not_there() -> BpfProgram {
+/// What the number alone decides, one instruction each; `seccompiler` would take four. Calls that
+/// answer `ENOSYS`, so that libraries fall back to older ones, are `clone3`, whose flags no filter
+/// can read, and on x86-64 everything of the x32 ABI.
+fn by_number() -> BpfProgram {
     const LOAD_WORD: u16 = 0x20;
+    const JUMP: u16 = 0x05;
     const JUMP_EQUAL: u16 = 0x15;
+    #[cfg(target_arch = "x86_64")]
     const JUMP_AT_LEAST: u16 = 0x35;
     const RETURN: u16 = 0x06;
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
-    let clone3 = libc::SYS_clone3 as u32;
-    let refuse = step(
-        RETURN,
-        0,
-        0,
-        libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned(),
-    );
+    let answer = |errno: i32| {
+        step(
+            RETURN,
+            0,
+            0,
+            libc::SECCOMP_RET_ERRNO | errno.cast_unsigned(),
+        )
+    };
+    let mut tests: Vec<(u16, u32)> = REFUSED
+        .into_iter()
+        .map(|call| (JUMP_EQUAL, call as u32))
+        .collect();
+    let refused = tests.len();
+    tests.push((JUMP_EQUAL, libc::SYS_clone3 as u32));
+    #[cfg(target_arch = "x86_64")]
+    tests.push((JUMP_AT_LEAST, X32));
     // The number of the call is the first word. Numbers of other machines are told apart by the
     // rest of the filter, which ends a process that uses them.
     let mut program = vec![step(LOAD_WORD, 0, 0, 0)];
-    #[cfg(target_arch = "x86_64")]
-    program.extend([
-        step(JUMP_AT_LEAST, 1, 0, X32),
-        step(JUMP_EQUAL, 0, 1, clone3),
-        refuse,
-    ]);
-    #[cfg(target_arch = "aarch64")]
-    program.extend([step(JUMP_EQUAL, 0, 1, clone3), refuse]);
+    for (index, (test, number)) in tests.iter().enumerate() {
+        // Past the tests that are left and the jump behind them, and past the first answer for
+        // those that want the second.
+        let behind = tests.len() - index + usize::from(index >= refused);
+        program.push(step(
+            *test,
+            u8::try_from(behind).unwrap_or(u8::MAX),
+            0,
+            *number,
+        ));
+    }
+    program.push(step(JUMP, 0, 0, 2));
+    program.extend([answer(libc::EPERM), answer(libc::ENOSYS)]);
     program
 }
 
