@@ -75,7 +75,22 @@ fn render(description: &Description) -> String {
     );
     line("isolation", &description.isolation.to_string());
     for (name, value) in &description.details {
-        line(name, value);
+        line(name, &shortened(value));
     }
     text
+}
+
+/// How much of a detail is for people, in characters. A container's body has a whole filter of
+/// system calls in it.
+const LEGIBLE: usize = 1200;
+
+fn shortened(value: &str) -> String {
+    match value.char_indices().nth(LEGIBLE) {
+        Some((cut, _)) => format!(
+            "{} … ({} bytes more with --json)",
+            &value[..cut],
+            value.len() - cut
+        ),
+        None => value.to_owned(),
+    }
 }

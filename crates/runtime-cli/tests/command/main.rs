@@ -13,9 +13,14 @@ mod config;
 mod denied_socket;
 mod doctor;
 mod hostile_host;
+#[cfg(feature = "docker")]
+#[path = "../../../runtime-docker/tests/common/images.rs"]
+#[expect(dead_code, reason = "of the images only one is used here")]
+mod images;
 mod json;
 mod killed_host;
 mod live_output;
+mod plan;
 mod readme_commands;
 mod signals;
 #[path = "../../../runtime-native/tests/behaviour/sleeper.rs"]

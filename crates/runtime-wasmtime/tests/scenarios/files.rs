@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::time::Duration;
 
-use prx_runtime_core::ExecutionOutput;
+use prx_runtime_core::{ExecutionOutput, RuntimeAdapter as _};
 
 use crate::common::Place;
 
@@ -144,4 +145,26 @@ async fn no_more_files_are_held_open_than_a_guest_may() {
     fs::write(place.workspace().join("file"), "").unwrap();
     let output = place.run(&["open-many", "file"]).await;
     assert!(!output.success(), "{output:?}");
+}
+
+/// Opening a pipe waits for its other end, where one lets it. The call ends all the same.
+#[tokio::test]
+async fn a_named_pipe_holds_no_call_up() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let place = Place::new();
+    let pipe = place.workspace().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let timeout = Duration::from_secs(1);
+    for args in [&["read", "pipe"][..], &["write", "pipe", "text"]] {
+        let request = place.boxed(args).timeout(timeout);
+        let output = place.runtime().run(request).await.unwrap();
+        assert!(
+            output.duration < timeout + Duration::from_millis(1500),
+            "{args:?}: {output:?}"
+        );
+    }
+    // Lets go of whoever waits for it in the system.
+    let both_ends = fs::File::options().read(true).write(true).open(&pipe);
+    drop(both_ends.unwrap());
 }
