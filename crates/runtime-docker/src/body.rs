@@ -9,16 +9,17 @@ use bollard::models::{
 use prx_runtime_core::config::DockerConfig;
 use prx_runtime_core::{Environment, Error, ErrorKind, ExecutionId, Invocation, Plan, Result};
 
-use crate::facts::Init;
 use crate::image::Image;
+use crate::init::Init;
 use crate::labels::labels;
+use crate::seccomp::ProfileFile;
 use crate::workspace::Workspace;
 
 /// The one place besides the workspace where a command can write.
 const SCRATCH: &str = "/tmp";
 
 /// What a container is made of.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Blueprint<'a> {
     pub(crate) config: &'a DockerConfig,
     pub(crate) plan: &'a Plan,
@@ -29,8 +30,24 @@ pub(crate) struct Blueprint<'a> {
     pub(crate) init: Init,
     /// Whether stdin is anything but at its end.
     pub(crate) stdin: bool,
-    /// A seccomp profile instead of the engine's own, as JSON.
-    pub(crate) seccomp: Option<&'a str>,
+}
+
+/// A seccomp profile instead of the engine's own.
+#[derive(Debug)]
+pub(crate) enum Filter<'a> {
+    /// As JSON in the request.
+    Text(&'a str),
+    /// As a file that the engine reads.
+    File(ProfileFile),
+}
+
+impl Filter<'_> {
+    fn option(&self) -> String {
+        match self {
+            Self::Text(profile) => format!("seccomp={profile}"),
+            Self::File(file) => format!("seccomp={}", file.path()),
+        }
+    }
 }
 
 impl Blueprint<'_> {
@@ -39,7 +56,7 @@ impl Blueprint<'_> {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidRequest`] for a variable that is not UTF-8, which the engine needs.
-    pub(crate) fn body(&self) -> Result<ContainerCreateBody> {
+    pub(crate) fn body(&self, filter: Option<&Filter<'_>>) -> Result<ContainerCreateBody> {
         let config = self.config;
         let kept = !config.auto_remove;
         Ok(ContainerCreateBody {
@@ -68,8 +85,8 @@ impl Blueprint<'_> {
                 init: Some(true),
                 runtime: config.oci_runtime.clone(),
                 network_mode: Some(config.network.as_str().to_owned()),
-                security_opt: Some(self.security_options()),
-                ..confined(config)
+                security_opt: Some(security_options(filter)),
+                ..confined(config, self.init)
             }),
             ..Default::default()
         })
@@ -94,12 +111,6 @@ impl Blueprint<'_> {
             }
         }
         words
-    }
-
-    fn security_options(&self) -> Vec<String> {
-        let mut options = vec!["no-new-privileges".to_owned()];
-        options.extend(self.seccomp.map(|profile| format!("seccomp={profile}")));
-        options
     }
 
     fn mounts(&self) -> Vec<Mount> {
@@ -135,6 +146,12 @@ impl Blueprint<'_> {
     }
 }
 
+fn security_options(filter: Option<&Filter<'_>>) -> Vec<String> {
+    let mut options = vec!["no-new-privileges".to_owned()];
+    options.extend(filter.map(Filter::option));
+    options
+}
+
 fn trimmed(path: &str) -> &str {
     match path.trim_end_matches('/') {
         "" => "/",
@@ -143,7 +160,7 @@ fn trimmed(path: &str) -> &str {
 }
 
 /// What confines every container of ours, whatever it is for.
-fn confined(config: &DockerConfig) -> HostConfig {
+fn confined(config: &DockerConfig, init: Init) -> HostConfig {
     let memory = i64::try_from(config.memory_limit.as_u64()).unwrap_or(i64::MAX);
     HostConfig {
         memory: Some(memory),
@@ -151,12 +168,7 @@ fn confined(config: &DockerConfig) -> HostConfig {
         memory_swap: Some(memory),
         nano_cpus: Some(config.cpu_limit.nano_cpus()),
         pids_limit: Some(config.pids_limit.into()),
-        // A core file would land in the workspace, or on the engine's disk.
-        ulimits: Some(vec![ResourcesUlimits {
-            name: Some("core".to_owned()),
-            soft: Some(0),
-            hard: Some(0),
-        }]),
+        ulimits: Some(ulimits(init)),
         readonly_rootfs: Some(true),
         privileged: Some(false),
         cap_drop: Some(vec!["ALL".to_owned()]),
@@ -171,17 +183,46 @@ fn confined(config: &DockerConfig) -> HostConfig {
     }
 }
 
-/// A container that is created and never started: the engine looks at `source` when it is made,
-/// and makes `directory` in the image's file system.
+fn ulimits(init: Init) -> Vec<ResourcesUlimits> {
+    // A core file would land in the workspace, or on the engine's disk.
+    [("core", 0)]
+        .into_iter()
+        .chain(init.limits_to_name())
+        .map(|(name, limit)| ResourcesUlimits {
+            name: Some(name.to_owned()),
+            soft: Some(limit),
+            hard: Some(limit),
+        })
+        .collect()
+}
+
+/// A container that is made and never started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NeverStarted<'a> {
+    /// What the engine looks for: a path of its own, and where that is mounted.
+    pub(crate) source: Option<(&'a str, &'a str)>,
+    /// What it makes in the image's file system.
+    pub(crate) directory: &'a str,
+    /// What it would execute.
+    pub(crate) program: &'a str,
+}
+
 pub(crate) fn never_started(
     config: &DockerConfig,
     image: &Image,
-    source: Option<(&str, &str)>,
-    directory: &str,
+    init: Init,
+    what: NeverStarted<'_>,
 ) -> ContainerCreateBody {
+    let NeverStarted {
+        source,
+        directory,
+        program,
+    } = what;
     ContainerCreateBody {
         image: Some(image.id.clone()),
-        entrypoint: Some(vec!["/none".to_owned()]),
+        // Who may look everywhere.
+        user: Some("0:0".to_owned()),
+        entrypoint: Some(vec![program.to_owned()]),
         cmd: Some(Vec::new()),
         working_dir: Some(directory.to_owned()),
         labels: Some(labels(None, false)),
@@ -198,7 +239,7 @@ pub(crate) fn never_started(
                     .collect(),
             ),
             network_mode: Some("none".to_owned()),
-            ..confined(config)
+            ..confined(config, init)
         }),
         ..Default::default()
     }
@@ -296,9 +337,8 @@ mod tests {
             user: "1000:1000",
             init: Init::Tini,
             stdin: false,
-            seccomp: None,
         }
-        .body()
+        .body(None)
         .unwrap()
     }
 

@@ -15,6 +15,7 @@ use crate::container::Container;
 use crate::engine::Answer;
 use crate::exec_failure;
 use crate::image::Image;
+use crate::init::Init;
 use crate::pump::{Input, Output};
 
 /// How long the engine may take to send the last output of a command that has ended.
@@ -32,6 +33,7 @@ pub(crate) struct Command {
     pub(crate) source: Option<String>,
     pub(crate) image: Image,
     pub(crate) config: Arc<DockerConfig>,
+    pub(crate) init: Init,
 }
 
 impl Command {
@@ -115,10 +117,9 @@ impl DockerRunning {
     }
 
     async fn verdict(&mut self, code: i64) -> Result<Exit> {
-        if matches!(code, exec_failure::NOT_FOUND | exec_failure::NOT_EXECUTABLE)
-            && let Some(error) =
-                exec_failure::judge(code, self.output.seen(), &self.command, &self.container).await
-        {
+        let never_ran =
+            exec_failure::judge(code, self.output.seen(), &self.command, &self.container);
+        if let Some(error) = never_ran.await {
             return Err(error);
         }
         let code = i32::try_from(code).unwrap_or(i32::MAX);
