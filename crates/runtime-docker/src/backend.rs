@@ -313,6 +313,7 @@ impl DockerBackend {
             image,
             config: Arc::clone(&self.config),
             init: facts.init,
+            lets_go: stdin && facts.init == Init::Catatonit,
         };
         let started = async {
             let verdict = verdict?;

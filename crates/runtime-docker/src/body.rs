@@ -71,7 +71,7 @@ impl Blueprint<'_> {
                 ..Default::default()
             }),
             env: Some(environment(&self.plan.environment, self.image, self.init)?),
-            labels: Some(labels(Some(self.plan.id), kept)),
+            labels: Some(labels(Some(self.plan), kept)),
             tty: Some(false),
             attach_stdin: Some(self.stdin),
             attach_stdout: Some(true),
@@ -80,13 +80,12 @@ impl Blueprint<'_> {
             // End of file for us is end of file for the command.
             stdin_once: Some(self.stdin),
             host_config: Some(HostConfig {
-                mounts: Some(self.mounts()),
                 tmpfs: Some(self.tmpfs()),
                 init: Some(true),
                 runtime: config.oci_runtime.clone(),
                 network_mode: Some(config.network.as_str().to_owned()),
                 security_opt: Some(security_options(filter)),
-                ..confined(config, self.init)
+                ..self.host()?
             }),
             ..Default::default()
         })
@@ -113,11 +112,16 @@ impl Blueprint<'_> {
         words
     }
 
-    fn mounts(&self) -> Vec<Mount> {
-        let workspace = self
-            .workspace
-            .map(|workspace| bind(workspace.source(), &self.config.workspace_mount_path, false));
-        workspace.into_iter().collect()
+    /// Its confinement, and the workspace.
+    fn host(&self) -> Result<HostConfig> {
+        let host = confined(self.config, self.init);
+        match self.workspace {
+            Some(workspace) => {
+                let target = &self.config.workspace_mount_path;
+                with_mount(host, self.init, (workspace.source(), target), false)
+            }
+            None => Ok(host),
+        }
     }
 
     /// Memory where an image would write to the engine's disk: `/tmp`, the places of its volumes,
@@ -212,13 +216,18 @@ pub(crate) fn never_started(
     image: &Image,
     init: Init,
     what: NeverStarted<'_>,
-) -> ContainerCreateBody {
+) -> Result<ContainerCreateBody> {
     let NeverStarted {
         source,
         directory,
         program,
     } = what;
-    ContainerCreateBody {
+    let host = confined(config, init);
+    let host = match source {
+        Some(mount) => with_mount(host, init, mount, true)?,
+        None => host,
+    };
+    Ok(ContainerCreateBody {
         image: Some(image.id.clone()),
         // Who may look everywhere.
         user: Some("0:0".to_owned()),
@@ -227,7 +236,6 @@ pub(crate) fn never_started(
         working_dir: Some(directory.to_owned()),
         labels: Some(labels(None, false)),
         host_config: Some(HostConfig {
-            mounts: source.map(|(source, target)| vec![bind(source, target, true)]),
             // Or the image's volumes would be made on the engine's disk.
             tmpfs: Some(
                 image
@@ -239,9 +247,38 @@ pub(crate) fn never_started(
                     .collect(),
             ),
             network_mode: Some("none".to_owned()),
-            ..confined(config, init)
+            ..host
         }),
         ..Default::default()
+    })
+}
+
+/// A directory of the engine's machine at a place in the container. Docker takes any path; Podman
+/// splits the one form at colons and the other at commas, and unquotes it.
+fn with_mount(
+    host: HostConfig,
+    init: Init,
+    (source, target): (&str, &str),
+    read_only: bool,
+) -> Result<HostConfig> {
+    let has = |marks: &[char]| source.contains(marks) || target.contains(marks);
+    match init {
+        Init::Catatonit if !has(&[':']) => {
+            let mode = if read_only { "ro" } else { "rw" };
+            Ok(HostConfig {
+                binds: Some(vec![format!("{source}:{target}:{mode},rprivate")]),
+                ..host
+            })
+        }
+        Init::Catatonit if has(&[',', '"', '\'', '\n', '\r']) => Err(Error::new(
+            ErrorKind::Refused,
+            format!("Podman cannot be told to mount `{source}` at `{target}`"),
+        )
+        .with_hint("it takes no path with a colon and a comma, a quote or a line break in it")),
+        _ => Ok(HostConfig {
+            mounts: Some(vec![bind(source, target, read_only)]),
+            ..host
+        }),
     }
 }
 
@@ -427,6 +464,19 @@ mod tests {
         assert_eq!(places, ["/data", "/tmp", "/workspace"]);
         assert!(tmpfs["/tmp"].contains("size=67108864"), "{tmpfs:?}");
         assert!(tmpfs["/tmp"].contains("nosuid"), "{tmpfs:?}");
+    }
+
+    #[test]
+    fn no_path_is_read_as_more_than_a_path() {
+        let mount =
+            |source: &str| with_mount(HostConfig::default(), Init::Catatonit, (source, "/w"), true);
+        let host = mount("/a,target=/etc").unwrap();
+        assert_eq!(host.binds.unwrap(), ["/a,target=/etc:/w:ro,rprivate"]);
+        let host = mount("/a:/etc").unwrap();
+        assert_eq!(host.binds, None);
+        assert_eq!(host.mounts.unwrap()[0].source.as_deref(), Some("/a:/etc"));
+        let error = mount("/a:b,target=/etc").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
     }
 
     #[test]

@@ -99,7 +99,7 @@ async fn is_there(path: &Path, command: &Command, container: &Container) -> Resu
     let failed = |failure: Failure| {
         failure.while_trying_to("look for the program", container.client().endpoint())
     };
-    match look.make(name, what).await {
+    match look.make(name, what).await? {
         Ok(mut made) => {
             made.container.remove().await;
             match look.init {

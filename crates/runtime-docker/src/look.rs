@@ -3,6 +3,7 @@
 //! Docker looks at the source of a mount and makes the working directory when a container is
 //! created. Podman does so when it prepares one for its start, and then looks for the program, too.
 
+use prx_runtime_core::Result;
 use prx_runtime_core::config::DockerConfig;
 
 use crate::body::{NeverStarted, never_started};
@@ -32,17 +33,24 @@ pub(crate) struct Made {
 
 impl Look<'_> {
     /// Makes one that `what` describes. It is for the caller to remove.
-    pub(crate) async fn make(self, name: String, what: NeverStarted<'_>) -> Answer<Made> {
-        let body = never_started(self.config, self.image, self.init, what);
-        let (container, _) = Container::create(self.client, self.reaper, name, body).await?;
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](prx_runtime_core::ErrorKind::Refused) for a path that cannot be said.
+    pub(crate) async fn make(self, name: String, what: NeverStarted<'_>) -> Result<Answer<Made>> {
+        let body = never_started(self.config, self.image, self.init, what)?;
+        let container = match Container::create(self.client, self.reaper, name, body).await {
+            Ok((container, _)) => container,
+            Err(failure) => return Ok(Err(failure)),
+        };
         let prepared = match self.init {
             Init::Tini => Ok(()),
             Init::Catatonit => self.client.initialize(container.id()).await,
         };
-        Ok(Made {
+        Ok(Ok(Made {
             container,
             prepared,
-        })
+        }))
     }
 }
 

@@ -103,7 +103,7 @@ async fn find_out(look: Look<'_>, workspace: Option<&Workspace>) -> Result<Verdi
         directory: &format!("{place}/{name}"),
         program: &program,
     };
-    let made = look.make(name.clone(), what).await;
+    let made = look.make(name.clone(), what).await?;
     drop(marked);
     let foreign = || {
         Error::new(

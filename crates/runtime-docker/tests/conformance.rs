@@ -18,5 +18,7 @@ fn main() -> ExitCode {
         socket: None,
         image: images::BUSYBOX.name,
         ambient: &["HOME", "HOSTNAME", "PATH"],
+        // A container takes a third of a second of a processor to start.
+        at_once: 2,
     })
 }

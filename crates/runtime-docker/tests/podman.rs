@@ -1,8 +1,10 @@
 //! The contract, on Podman: on a service of its own, started here.
 //!
-//! Where there is no Podman the trials are skipped and say so, unless `PRX_REQUIRE_BACKENDS` has
+//! Where there is no Podman, or we are not root, the trials are skipped and say so, unless `PRX_REQUIRE_BACKENDS` has
 //! `podman` in it.
 
+#[path = "common/apart.rs"]
+mod apart;
 #[path = "common/driver.rs"]
 mod driver;
 #[path = "common/images.rs"]
@@ -25,6 +27,8 @@ fn main() -> ExitCode {
             socket: Some(address),
             image: images::BUSYBOX.name,
             ambient: &["HOME", "HOSTNAME", "PATH", "TERM", "container"],
+            // Most of the time it waits: for the end of a container it looks four times a second.
+            at_once: 4,
         }),
         Err(_) => serve(),
     }
@@ -34,8 +38,9 @@ fn main() -> ExitCode {
 #[expect(clippy::disallowed_methods, reason = "starts this very program")]
 #[expect(clippy::print_stderr, reason = "says why there is no service")]
 fn serve() -> ExitCode {
-    let service = podman::is_installed().then(|| {
-        let service = podman::Podman::start()?;
+    let can_serve = podman::is_installed() && rustix::process::geteuid().is_root();
+    let service = can_serve.then(|| {
+        let service = podman::Podman::start(None)?;
         service.make(&images::BUSYBOX)?;
         Ok::<_, std::io::Error>(service)
     });

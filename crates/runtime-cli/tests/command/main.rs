@@ -10,8 +10,14 @@ mod bad_input;
 mod broken_pipe;
 mod completions;
 mod config;
+#[cfg(feature = "docker")]
+mod containers;
 mod doctor;
 mod hostile_host;
+#[cfg(feature = "docker")]
+#[path = "../../../runtime-docker/tests/common/images.rs"]
+#[expect(dead_code, reason = "two images are enough here")]
+mod images;
 mod json;
 mod killed_host;
 mod live_output;

@@ -17,6 +17,8 @@ pub(crate) struct EngineDriver {
     pub(crate) image: &'static str,
     /// Variables that it gives to every container.
     pub(crate) ambient: &'static [&'static str],
+    /// How many trials run at one time.
+    pub(crate) at_once: usize,
 }
 
 #[async_trait]
@@ -44,9 +46,8 @@ impl Driver for EngineDriver {
         PosixSpelling::default().spell(task)
     }
 
-    /// A container takes a third of a second of a processor to start.
     fn trials_at_once(&self) -> usize {
-        2
+        self.at_once
     }
 
     fn guest_path(&self, _directory: &Path) -> PathBuf {

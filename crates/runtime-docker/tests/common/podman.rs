@@ -8,6 +8,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::apart::own_mounts;
+
 /// Its locks are files: those in shared memory would be the machine's.
 const SETTINGS: &str = "\
 [engine]
@@ -25,18 +27,22 @@ pub(crate) struct Podman {
 impl Podman {
     /// Starts one; what its log says where it does not come up.
     #[expect(clippy::disallowed_methods, reason = "an engine of our own")]
-    pub(crate) fn start() -> io::Result<Self> {
+    ///
+    /// Where `hidden` is, it sees an empty directory: for root alone.
+    pub(crate) fn start(hidden: Option<&Path>) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("prx-podman-").tempdir()?;
         let settings = dir.path().join("containers.conf");
         std::fs::write(&settings, SETTINGS)?;
         let log = std::fs::File::create(dir.path().join("log"))?;
         // Root's mounts are its own, and gone along with it; other users have them so anyway.
-        let words: &[&str] = if rustix::process::geteuid().is_root() {
-            &["unshare", "--mount", "podman"]
+        let mut words = if rustix::process::geteuid().is_root() {
+            own_mounts(hidden)
         } else {
-            &["podman"]
+            Vec::new()
         };
-        let process = Command::new(words[0])
+        // A test that is killed leaves no service.
+        words.extend(["setpriv", "--pdeathsig", "TERM", "podman"].map(Into::into));
+        let process = Command::new(&words[0])
             .args(&words[1..])
             .arg("--root")
             .arg(dir.path().join("root"))
