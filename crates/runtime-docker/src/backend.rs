@@ -20,7 +20,7 @@ use crate::container::Container;
 use crate::engine::{Answer, Budgets, Client, Engine};
 use crate::facts::Facts;
 use crate::image::{Image, Images};
-use crate::init::Init;
+use crate::init::{Init, is_gvisor};
 use crate::look::Look;
 use crate::pump::pump;
 use crate::reaper::Reaper;
@@ -247,6 +247,7 @@ impl DockerBackend {
             // Sockets in the abstract namespace belong to the network.
             isolation = isolation.open(Exposure::UnixSockets);
         }
+        let filtered = filtered && !is_gvisor(config.oci_runtime.as_deref());
         if is_root(user) && !filtered {
             isolation = isolation
                 .not_enforced("root in the container may make setuid files in the workspace");

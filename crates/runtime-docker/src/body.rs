@@ -96,7 +96,7 @@ impl Blueprint<'_> {
     fn command_line(&self) -> Vec<String> {
         let mut words: Vec<String> = self
             .init
-            .prefix()
+            .prefix(self.config.oci_runtime.as_deref())
             .iter()
             .map(|&word| word.to_owned())
             .collect();

@@ -20,9 +20,10 @@ pub(crate) enum ExecFailure {
 
 impl Init {
     /// What stands before the command. PID 1 passes signals to its child alone; one more init
-    /// below it passes them to the whole process group.
-    pub(crate) fn prefix(self) -> &'static [&'static str] {
+    /// below it passes them to the whole process group, where the kernel has what that needs.
+    pub(crate) fn prefix(self, oci_runtime: Option<&str>) -> &'static [&'static str] {
         match self {
+            Self::Tini if is_gvisor(oci_runtime) => &[],
             Self::Tini => &["/sbin/docker-init", "-s", "-g", "--"],
             Self::Catatonit => &["/run/podman-init", "-g", "--"],
         }
@@ -92,6 +93,12 @@ impl Init {
             _ => None,
         }
     }
+}
+
+/// Whether containers have the kernel of gVisor: not every version of it has subreapers, and none
+/// applies our filter of system calls.
+pub(crate) fn is_gvisor(oci_runtime: Option<&str>) -> bool {
+    oci_runtime.is_some_and(|name| name.starts_with("runsc"))
 }
 
 /// What follows a pid and `mark`.
