@@ -10,7 +10,7 @@ use std::fmt;
 use anyhow::{Result, bail};
 
 use crate::AlreadySaid;
-use crate::backend::{self, BackendArgs};
+use crate::backend::{self, Backend, BackendArgs};
 use crate::process::Cmd;
 use crate::workspace::Workspace;
 
@@ -69,7 +69,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         cargo = cargo.arg("--").args(&args.rest);
     }
     if in_ci() && std::env::var_os(REQUIRE_BACKENDS).is_none() {
-        cargo = cargo.env(REQUIRE_BACKENDS, backend::comma_list(&chosen));
+        cargo = cargo.env(REQUIRE_BACKENDS, required(&chosen));
     }
 
     let mut tally = Tally::default();
@@ -96,6 +96,28 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     } else {
         Ok(())
     }
+}
+
+/// What must be there for the tests of these backends, with commas between.
+fn required(chosen: &[Backend]) -> String {
+    let mut names = backend::comma_list(chosen);
+    // The tests start a Podman of their own, which only root can.
+    if chosen.contains(&Backend::Docker) && is_root() {
+        names.push_str(",podman");
+    }
+    names
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
 }
 
 /// Whether this is continuous integration.

@@ -1,6 +1,7 @@
 //! A request that was checked and resolved: what a backend is given.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::{
     Environment, EnvironmentRules, Error, ErrorKind, ExecutionId, ExecutionRequest, Invocation,
@@ -24,6 +25,9 @@ pub struct Plan {
     pub working_dir_requested: bool,
     /// The tool that the command belongs to.
     pub tool: Option<String>,
+    /// How long it may run from its start on, if that is bounded. The supervisor sees to it; a
+    /// backend may tell others.
+    pub timeout: Option<Duration>,
 }
 
 impl Plan {
@@ -49,6 +53,7 @@ impl Plan {
             working_dir: resolve_directory(request.working_dir.as_deref())?,
             working_dir_requested: request.working_dir.is_some(),
             tool: request.tool.clone(),
+            timeout: request.timeout,
         })
     }
 }
@@ -119,7 +124,6 @@ fn directory_error(message: impl Into<String>, error: std::io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn prepare(request: ExecutionRequest) -> Result<Plan> {
         Plan::prepare(&request, &EnvironmentRules::default())

@@ -77,8 +77,7 @@ impl Supervisor {
             )
             .with_hint("use `spawn`, or give the bytes or a reader"));
         }
-        let plan = Plan::prepare(&request, backend.environment())?;
-        let limits = self.limits(backend, &request, Some(self.default_timeout));
+        let (plan, limits) = self.plan(backend, &request, Some(self.default_timeout))?;
         let stdin = match request.stdin {
             Stdin::Empty | Stdin::Piped => StdinSource::Empty,
             Stdin::Bytes(bytes) => StdinSource::Bytes(bytes),
@@ -117,8 +116,7 @@ impl Supervisor {
         backend: &dyn Backend,
         request: ExecutionRequest,
     ) -> Result<Execution> {
-        let plan = Plan::prepare(&request, backend.environment())?;
-        let limits = self.limits(backend, &request, None);
+        let (plan, limits) = self.plan(backend, &request, None)?;
         let cap = request.max_output_bytes.unwrap_or(self.max_output_bytes);
         let (stdin, stdin_handle) = match request.stdin {
             Stdin::Empty => (StdinSource::Empty, None),
@@ -190,8 +188,7 @@ impl Supervisor {
         backend: &dyn Backend,
         request: &ExecutionRequest,
     ) -> Result<Description> {
-        let plan = Plan::prepare(request, backend.environment())?;
-        let limits = self.limits(backend, request, Some(self.default_timeout));
+        let (plan, limits) = self.plan(backend, request, Some(self.default_timeout))?;
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let bounds = Bounds {
             timeout_ms: limits.timeout.map(millis),
@@ -217,21 +214,23 @@ impl Supervisor {
         }
     }
 
-    fn limits(
+    fn plan(
         &self,
         backend: &dyn Backend,
         request: &ExecutionRequest,
         default: Option<Duration>,
-    ) -> Limits {
+    ) -> Result<(Plan, Limits)> {
+        let mut plan = Plan::prepare(request, backend.environment())?;
         let asked = request.timeout.or(default);
-        let deadline = match (asked, backend.time_limit()) {
+        plan.timeout = match (asked, backend.time_limit()) {
             (Some(asked), Some(limit)) => Some(asked.min(limit)),
             (asked, limit) => asked.or(limit),
         };
-        Limits {
-            timeout: deadline,
+        let limits = Limits {
+            timeout: plan.timeout,
             grace: self.kill_grace,
-        }
+        };
+        Ok((plan, limits))
     }
 }
 

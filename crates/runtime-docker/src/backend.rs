@@ -15,15 +15,18 @@ use prx_runtime_core::{
     IsolationLevel, Plan, Probe, Result, StdinSource, Stdio,
 };
 
-use crate::body::{Blueprint, container_name};
+use crate::body::{Blueprint, Filter, container_name};
 use crate::container::Container;
-use crate::engine::{Budgets, Client, Engine};
-use crate::facts::{Facts, Init};
+use crate::engine::{Answer, Budgets, Client, Engine};
+use crate::facts::Facts;
 use crate::image::{Image, Images};
+use crate::init::{Init, is_gvisor};
+use crate::look::Look;
 use crate::pump::pump;
 use crate::reaper::Reaper;
 use crate::reference::Reference;
 use crate::running::{Command, DockerRunning};
+use crate::seccomp::ProfileFile;
 use crate::socket::{Candidates, Endpoint};
 use crate::sweep::{PruneReport, Scope, sweep};
 use crate::verify::{Verdict, Verifier};
@@ -184,12 +187,41 @@ impl DockerBackend {
     }
 
     /// A filter of our own where the engine's lets root of the container make setuid files.
-    fn seccomp(&self, user: &str, init: Init) -> Option<&str> {
-        let takes = is_root(user) && init.takes_seccomp_profiles();
-        takes.then_some(self.without_set_id.as_str())
+    fn filter(&self, user: &str, init: Init) -> Option<Filter<'_>> {
+        if !is_root(user) {
+            return None;
+        }
+        match init {
+            Init::Tini => Some(Filter::Text(&self.without_set_id)),
+            Init::Catatonit => ProfileFile::new(&self.without_set_id)
+                .map_err(|error| tracing::warn!(%error, "no file for the filter of system calls"))
+                .ok()
+                .map(Filter::File),
+        }
     }
 
-    fn isolation(&self, facts: &Facts, verdict: Verdict, user: &str) -> Isolation {
+    /// Creates the container, with the filter where the engine takes it.
+    async fn create(
+        &self,
+        client: &Client,
+        blueprint: Blueprint<'_>,
+        filter: &mut Option<Filter<'_>>,
+    ) -> Result<Answer<(Container, Vec<String>)>> {
+        let name = || container_name(blueprint.plan.id);
+        let body = blueprint.body(filter.as_ref())?;
+        let created = Container::create(client, &self.reaper, name(), body).await;
+        match (&created, &filter) {
+            // An engine that does not see our files. What then is open, the output says.
+            (Err(failure), Some(Filter::File(_))) if error::is_unread_profile(failure) => {
+                *filter = None;
+                let body = blueprint.body(None)?;
+                Ok(Container::create(client, &self.reaper, name(), body).await)
+            }
+            _ => Ok(created),
+        }
+    }
+
+    fn isolation(&self, facts: &Facts, verdict: Verdict, user: &str, filtered: bool) -> Isolation {
         let config = &*self.config;
         let mut isolation = Isolation::new(IsolationLevel::Container)
             .applied("container")
@@ -215,7 +247,8 @@ impl DockerBackend {
             // Sockets in the abstract namespace belong to the network.
             isolation = isolation.open(Exposure::UnixSockets);
         }
-        if is_root(user) && !facts.init.takes_seccomp_profiles() {
+        let filtered = filtered && !is_gvisor(config.oci_runtime.as_deref());
+        if is_root(user) && !filtered {
             isolation = isolation
                 .not_enforced("root in the container may make setuid files in the workspace");
         }
@@ -239,7 +272,7 @@ impl DockerBackend {
 
         let stdin = !matches!(stdio.stdin, StdinSource::Empty);
         let user = self.user(workspace.as_ref());
-        let body = Blueprint {
+        let blueprint = Blueprint {
             config: &self.config,
             plan: &plan,
             image: &image,
@@ -247,21 +280,21 @@ impl DockerBackend {
             user: &user,
             init: facts.init,
             stdin,
-            seccomp: self.seccomp(&user, facts.init),
-        }
-        .body()?;
+        };
+        let look = Look {
+            client: &client,
+            reaper: &self.reaper,
+            config: &self.config,
+            image: &image,
+            init: facts.init,
+        };
+        let mut filter = self.filter(&user, facts.init);
         // The check needs no longer than the creation beside it.
         let (created, verdict) = tokio::join!(
-            Container::create(&client, &self.reaper, container_name(plan.id), body),
-            self.verifier.verify(
-                &client,
-                &self.reaper,
-                &self.config,
-                &image,
-                workspace.as_ref()
-            ),
+            self.create(&client, blueprint, &mut filter),
+            self.verifier.verify(look, workspace.as_ref()),
         );
-        let (mut container, warnings) = match (created, &verdict) {
+        let (mut container, warnings) = match (created?, &verdict) {
             (Ok(created), _) => created,
             // It says more than the engine's own words.
             (Err(_), Err(_)) => return Err(verdict.err().unwrap_or_else(unreachable_error)),
@@ -269,7 +302,20 @@ impl DockerBackend {
                 return Err(error::create(failure, client.endpoint(), &image.name));
             }
         };
-        let command = command(&self.config, plan.invocation, workspace.as_ref(), image);
+        let command = Command {
+            program: match plan.invocation {
+                Invocation::Program { program, .. } => program,
+                Invocation::Shell { .. } => self.config.shell.clone(),
+            },
+            directory: self.config.workspace_mount_path.clone(),
+            source: workspace
+                .as_ref()
+                .map(|workspace| workspace.source().to_owned()),
+            image,
+            config: Arc::clone(&self.config),
+            init: facts.init,
+            lets_go: stdin && facts.init == Init::Catatonit,
+        };
         let started = async {
             let verdict = verdict?;
             accept(&warnings)?;
@@ -283,7 +329,8 @@ impl DockerBackend {
                 if !self.config.auto_remove {
                     container.keep();
                 }
-                let isolation = Arc::new(self.isolation(&facts, verdict, &user));
+                let isolation = self.isolation(&facts, verdict, &user, filter.is_some());
+                let isolation = Arc::new(isolation);
                 Ok(DockerRunning::new(container, pumps, command, isolation))
             }
             Err(error) => {
@@ -340,24 +387,6 @@ fn describe_body(mut body: ContainerCreateBody) -> String {
     serde_json::to_string(&body).unwrap_or_else(|error| error.to_string())
 }
 
-fn command(
-    config: &Arc<DockerConfig>,
-    invocation: Invocation,
-    workspace: Option<&Workspace>,
-    image: Image,
-) -> Command {
-    Command {
-        program: match invocation {
-            Invocation::Program { program, .. } => program,
-            Invocation::Shell { .. } => config.shell.clone(),
-        },
-        directory: config.workspace_mount_path.clone(),
-        source: workspace.map(|workspace| workspace.source().to_owned()),
-        image,
-        config: Arc::clone(config),
-    }
-}
-
 /// An engine that drops a limit says so, and goes on.
 fn accept(warnings: &[String]) -> Result<()> {
     let dropped = |warning: &&String| {
@@ -411,14 +440,13 @@ impl Backend for DockerBackend {
             user: &user,
             init: Init::Tini,
             stdin: false,
-            seccomp: self.seccomp(&user, Init::Tini),
         }
-        .body()?;
+        .body(self.filter(&user, Init::Tini).as_ref())?;
         let argv = body.entrypoint.clone().unwrap_or_default();
         let facts = Facts::expected();
         Ok(Details {
             argv,
-            isolation: Arc::new(self.isolation(&facts, Verdict::Verified, &user)),
+            isolation: Arc::new(self.isolation(&facts, Verdict::Verified, &user, true)),
             more: BTreeMap::from([
                 ("image", image.name.clone()),
                 ("user", user),

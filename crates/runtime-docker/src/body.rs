@@ -9,16 +9,17 @@ use bollard::models::{
 use prx_runtime_core::config::DockerConfig;
 use prx_runtime_core::{Environment, Error, ErrorKind, ExecutionId, Invocation, Plan, Result};
 
-use crate::facts::Init;
 use crate::image::Image;
+use crate::init::Init;
 use crate::labels::labels;
+use crate::seccomp::ProfileFile;
 use crate::workspace::Workspace;
 
 /// The one place besides the workspace where a command can write.
 const SCRATCH: &str = "/tmp";
 
 /// What a container is made of.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Blueprint<'a> {
     pub(crate) config: &'a DockerConfig,
     pub(crate) plan: &'a Plan,
@@ -29,8 +30,24 @@ pub(crate) struct Blueprint<'a> {
     pub(crate) init: Init,
     /// Whether stdin is anything but at its end.
     pub(crate) stdin: bool,
-    /// A seccomp profile instead of the engine's own, as JSON.
-    pub(crate) seccomp: Option<&'a str>,
+}
+
+/// A seccomp profile instead of the engine's own.
+#[derive(Debug)]
+pub(crate) enum Filter<'a> {
+    /// As JSON in the request.
+    Text(&'a str),
+    /// As a file that the engine reads.
+    File(ProfileFile),
+}
+
+impl Filter<'_> {
+    fn option(&self) -> String {
+        match self {
+            Self::Text(profile) => format!("seccomp={profile}"),
+            Self::File(file) => format!("seccomp={}", file.path()),
+        }
+    }
 }
 
 impl Blueprint<'_> {
@@ -39,7 +56,7 @@ impl Blueprint<'_> {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidRequest`] for a variable that is not UTF-8, which the engine needs.
-    pub(crate) fn body(&self) -> Result<ContainerCreateBody> {
+    pub(crate) fn body(&self, filter: Option<&Filter<'_>>) -> Result<ContainerCreateBody> {
         let config = self.config;
         let kept = !config.auto_remove;
         Ok(ContainerCreateBody {
@@ -54,7 +71,7 @@ impl Blueprint<'_> {
                 ..Default::default()
             }),
             env: Some(environment(&self.plan.environment, self.image, self.init)?),
-            labels: Some(labels(Some(self.plan.id), kept)),
+            labels: Some(labels(Some(self.plan), kept)),
             tty: Some(false),
             attach_stdin: Some(self.stdin),
             attach_stdout: Some(true),
@@ -63,13 +80,12 @@ impl Blueprint<'_> {
             // End of file for us is end of file for the command.
             stdin_once: Some(self.stdin),
             host_config: Some(HostConfig {
-                mounts: Some(self.mounts()),
                 tmpfs: Some(self.tmpfs()),
                 init: Some(true),
                 runtime: config.oci_runtime.clone(),
                 network_mode: Some(config.network.as_str().to_owned()),
-                security_opt: Some(self.security_options()),
-                ..confined(config)
+                security_opt: Some(security_options(filter)),
+                ..self.host()?
             }),
             ..Default::default()
         })
@@ -80,7 +96,7 @@ impl Blueprint<'_> {
     fn command_line(&self) -> Vec<String> {
         let mut words: Vec<String> = self
             .init
-            .prefix()
+            .prefix(self.config.oci_runtime.as_deref())
             .iter()
             .map(|&word| word.to_owned())
             .collect();
@@ -96,17 +112,16 @@ impl Blueprint<'_> {
         words
     }
 
-    fn security_options(&self) -> Vec<String> {
-        let mut options = vec!["no-new-privileges".to_owned()];
-        options.extend(self.seccomp.map(|profile| format!("seccomp={profile}")));
-        options
-    }
-
-    fn mounts(&self) -> Vec<Mount> {
-        let workspace = self
-            .workspace
-            .map(|workspace| bind(workspace.source(), &self.config.workspace_mount_path, false));
-        workspace.into_iter().collect()
+    /// Its confinement, and the workspace.
+    fn host(&self) -> Result<HostConfig> {
+        let host = confined(self.config, self.init);
+        match self.workspace {
+            Some(workspace) => {
+                let target = &self.config.workspace_mount_path;
+                with_mount(host, self.init, (workspace.source(), target), false)
+            }
+            None => Ok(host),
+        }
     }
 
     /// Memory where an image would write to the engine's disk: `/tmp`, the places of its volumes,
@@ -135,6 +150,12 @@ impl Blueprint<'_> {
     }
 }
 
+fn security_options(filter: Option<&Filter<'_>>) -> Vec<String> {
+    let mut options = vec!["no-new-privileges".to_owned()];
+    options.extend(filter.map(Filter::option));
+    options
+}
+
 fn trimmed(path: &str) -> &str {
     match path.trim_end_matches('/') {
         "" => "/",
@@ -143,7 +164,7 @@ fn trimmed(path: &str) -> &str {
 }
 
 /// What confines every container of ours, whatever it is for.
-fn confined(config: &DockerConfig) -> HostConfig {
+fn confined(config: &DockerConfig, init: Init) -> HostConfig {
     let memory = i64::try_from(config.memory_limit.as_u64()).unwrap_or(i64::MAX);
     HostConfig {
         memory: Some(memory),
@@ -151,12 +172,7 @@ fn confined(config: &DockerConfig) -> HostConfig {
         memory_swap: Some(memory),
         nano_cpus: Some(config.cpu_limit.nano_cpus()),
         pids_limit: Some(config.pids_limit.into()),
-        // A core file would land in the workspace, or on the engine's disk.
-        ulimits: Some(vec![ResourcesUlimits {
-            name: Some("core".to_owned()),
-            soft: Some(0),
-            hard: Some(0),
-        }]),
+        ulimits: Some(ulimits(init)),
         readonly_rootfs: Some(true),
         privileged: Some(false),
         cap_drop: Some(vec!["ALL".to_owned()]),
@@ -171,22 +187,55 @@ fn confined(config: &DockerConfig) -> HostConfig {
     }
 }
 
-/// A container that is created and never started: the engine looks at `source` when it is made,
-/// and makes `directory` in the image's file system.
+fn ulimits(init: Init) -> Vec<ResourcesUlimits> {
+    // A core file would land in the workspace, or on the engine's disk.
+    [("core", 0)]
+        .into_iter()
+        .chain(init.limits_to_name())
+        .map(|(name, limit)| ResourcesUlimits {
+            name: Some(name.to_owned()),
+            soft: Some(limit),
+            hard: Some(limit),
+        })
+        .collect()
+}
+
+/// A container that is made and never started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NeverStarted<'a> {
+    /// What the engine looks for: a path of its own, and where that is mounted.
+    pub(crate) source: Option<(&'a str, &'a str)>,
+    /// What it makes in the image's file system.
+    pub(crate) directory: &'a str,
+    /// What it would execute.
+    pub(crate) program: &'a str,
+}
+
 pub(crate) fn never_started(
     config: &DockerConfig,
     image: &Image,
-    source: Option<(&str, &str)>,
-    directory: &str,
-) -> ContainerCreateBody {
-    ContainerCreateBody {
+    init: Init,
+    what: NeverStarted<'_>,
+) -> Result<ContainerCreateBody> {
+    let NeverStarted {
+        source,
+        directory,
+        program,
+    } = what;
+    let host = confined(config, init);
+    let host = match source {
+        Some(mount) => with_mount(host, init, mount, true)?,
+        None => host,
+    };
+    Ok(ContainerCreateBody {
         image: Some(image.id.clone()),
-        entrypoint: Some(vec!["/none".to_owned()]),
+        // Who may look everywhere.
+        user: Some("0:0".to_owned()),
+        entrypoint: Some(vec![program.to_owned()]),
         cmd: Some(Vec::new()),
         working_dir: Some(directory.to_owned()),
         labels: Some(labels(None, false)),
         host_config: Some(HostConfig {
-            mounts: source.map(|(source, target)| vec![bind(source, target, true)]),
             // Or the image's volumes would be made on the engine's disk.
             tmpfs: Some(
                 image
@@ -198,9 +247,38 @@ pub(crate) fn never_started(
                     .collect(),
             ),
             network_mode: Some("none".to_owned()),
-            ..confined(config)
+            ..host
         }),
         ..Default::default()
+    })
+}
+
+/// A directory of the engine's machine at a place in the container. Docker takes any path; Podman
+/// splits the one form at colons and the other at commas, and unquotes it.
+fn with_mount(
+    host: HostConfig,
+    init: Init,
+    (source, target): (&str, &str),
+    read_only: bool,
+) -> Result<HostConfig> {
+    let has = |marks: &[char]| source.contains(marks) || target.contains(marks);
+    match init {
+        Init::Catatonit if !has(&[':']) => {
+            let mode = if read_only { "ro" } else { "rw" };
+            Ok(HostConfig {
+                binds: Some(vec![format!("{source}:{target}:{mode},rprivate")]),
+                ..host
+            })
+        }
+        Init::Catatonit if has(&[',', '"', '\'', '\n', '\r']) => Err(Error::new(
+            ErrorKind::Refused,
+            format!("Podman cannot be told to mount `{source}` at `{target}`"),
+        )
+        .with_hint("it takes no path with a colon and a comma, a quote or a line break in it")),
+        _ => Ok(HostConfig {
+            mounts: Some(vec![bind(source, target, read_only)]),
+            ..host
+        }),
     }
 }
 
@@ -296,9 +374,8 @@ mod tests {
             user: "1000:1000",
             init: Init::Tini,
             stdin: false,
-            seccomp: None,
         }
-        .body()
+        .body(None)
         .unwrap()
     }
 
@@ -387,6 +464,19 @@ mod tests {
         assert_eq!(places, ["/data", "/tmp", "/workspace"]);
         assert!(tmpfs["/tmp"].contains("size=67108864"), "{tmpfs:?}");
         assert!(tmpfs["/tmp"].contains("nosuid"), "{tmpfs:?}");
+    }
+
+    #[test]
+    fn no_path_is_read_as_more_than_a_path() {
+        let mount =
+            |source: &str| with_mount(HostConfig::default(), Init::Catatonit, (source, "/w"), true);
+        let host = mount("/a,target=/etc").unwrap();
+        assert_eq!(host.binds.unwrap(), ["/a,target=/etc:/w:ro,rprivate"]);
+        let host = mount("/a:/etc").unwrap();
+        assert_eq!(host.binds, None);
+        assert_eq!(host.mounts.unwrap()[0].source.as_deref(), Some("/a:/etc"));
+        let error = mount("/a:b,target=/etc").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
     }
 
     #[test]

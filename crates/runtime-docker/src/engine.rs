@@ -11,13 +11,13 @@ use bollard::auth::DockerCredentials;
 use bollard::errors::Error as EngineError;
 use bollard::models::{
     ContainerCreateBody, ContainerState, ContainerSummary, ContainerWaitResponse, FilesystemChange,
-    ImageInspect, SystemInfo, SystemVersion,
+    ImageInspect, SystemInfo,
 };
 use bollard::query_parameters::{
     CreateContainerOptions, KillContainerOptions, ListContainersOptions, RemoveContainerOptions,
 };
 use http_body_util::BodyExt;
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderMap, HeaderValue};
 use prx_runtime_core::{Error, ErrorKind, Result};
 use tokio::time::timeout;
 
@@ -51,6 +51,11 @@ impl Default for Budgets {
 const WAIT_LIMIT: u64 = 64 << 10;
 /// What an engine may report of one pull, in bytes.
 const PULL_LIMIT: u64 = 64 << 20;
+
+/// Where Podman has what Docker has not, as its oldest version with all that we need spells it.
+const LIBPOD: &str = "/v4.0.0/libpod";
+/// What Podman may say about a container that it cannot prepare, in bytes.
+const ANSWER_TO_INITIALIZE: u64 = 64 << 10;
 
 /// The client's own clock, which we do not use: each request has its budget here. In seconds.
 const NO_TIMEOUT: u64 = 1 << 31;
@@ -154,8 +159,13 @@ impl Client {
         within(self.budgets.work, request).await
     }
 
-    pub(crate) async fn version(&self) -> Answer<SystemVersion> {
-        self.answer(self.docker.version()).await
+    /// What the engine says of itself when it is only asked whether it is there: the one question
+    /// that every engine answers at once. (Asked for its version, Podman asks the package manager
+    /// about each of its parts.)
+    pub(crate) async fn ping(&self) -> Answer<HeaderMap> {
+        self.answer(self.connector.get("/_ping"))
+            .await
+            .map(|response| response.headers().clone())
     }
 
     pub(crate) async fn info(&self) -> Answer<SystemInfo> {
@@ -206,6 +216,15 @@ impl Client {
             .work(self.docker.create_container(Some(options), body))
             .await?;
         Ok((created.id, created.warnings))
+    }
+
+    /// Has Podman do all that it does before a start, without the start: mounts, the working
+    /// directory, and the look for the program.
+    pub(crate) async fn initialize(&self, container: &str) -> Answer<()> {
+        let target = format!("{LIBPOD}/containers/{container}/init");
+        self.work(self.connector.post(&target, None, ANSWER_TO_INITIALIZE))
+            .await
+            .map(drop)
     }
 
     pub(crate) async fn attach(&self, container: &str, stdin: bool) -> Answer<Attached> {

@@ -136,6 +136,13 @@ pub(crate) fn is_foreign_path(message: &str) -> bool {
         || (message.contains("no such file or directory") && message.contains("statfs"))
 }
 
+/// Whether the engine says that it cannot read a seccomp profile.
+pub(crate) fn is_unread_profile(failure: &Failure) -> bool {
+    failure
+        .refusal()
+        .is_some_and(|(_, message)| message.contains("seccomp profile"))
+}
+
 /// What a refusal to start a container means. `program` is what was to be run, `path` the image's
 /// PATH.
 pub(crate) fn start(failure: Failure, endpoint: &Endpoint, program: &str, path: &str) -> Error {

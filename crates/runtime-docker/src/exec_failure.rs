@@ -1,26 +1,23 @@
 //! Whether the command ran at all.
 //!
-//! The init reports a program that it could not execute by exit code 127 or 126 and a line on
-//! stderr, as a shell reports its own. The line alone proves nothing, since a command could print
-//! it. So the file itself is looked for: in the workspace by us, in the image by asking the engine
-//! to make a directory in its place in a container that is never started, which it refuses where a
-//! file is.
+//! The init reports a program that it could not execute by its exit code and a line on stderr, as a
+//! shell reports its own. The line alone proves nothing, since a command could print it. So the file
+//! itself is looked for: in the workspace by us, in the image by a container that is never started.
+//! Docker is asked to make a directory in its place there, which it refuses where a file is; Podman
+//! to prepare the start of that very file, which it refuses where none is.
 
 use std::path::{Component, Path, PathBuf};
 
 use futures_util::future::join_all;
 use prx_runtime_core::{Error, ExecutionId, Result};
 
-use crate::body::never_started;
+use crate::body::NeverStarted;
 use crate::container::Container;
-use crate::error;
+use crate::error::{self, Failure};
+use crate::init::{ExecFailure, Init};
+use crate::look::Look;
 use crate::pump::Seen;
 use crate::running::Command;
-
-/// Exit code for a program that was not found.
-pub(crate) const NOT_FOUND: i64 = 127;
-/// Exit code for a file that cannot be executed.
-pub(crate) const NOT_EXECUTABLE: i64 = 126;
 
 /// The error, if the program was never executed.
 pub(crate) async fn judge(
@@ -29,42 +26,26 @@ pub(crate) async fn judge(
     command: &Command,
     container: &Container,
 ) -> Option<Error> {
-    if seen.stdout_bytes > 0 || !is_inits_report(seen, &command.program) {
+    if seen.stdout_bytes > 0 {
         return None;
     }
-    match code {
-        NOT_FOUND => {
+    let program = &command.program;
+    // Cut, it holds more than a report.
+    let stderr = str::from_utf8(&seen.stderr_head)
+        .ok()
+        .filter(|stderr| seen.stderr_bytes == stderr.len() as u64)?;
+    match command.init.exec_failure(code, stderr, program)? {
+        ExecFailure::NotFound => {
             let exists = exists(command, container).await.unwrap_or(true);
-            (!exists).then(|| error::program_not_found(&command.program, &command.image.path))
+            (!exists).then(|| error::program_not_found(program, &command.image.path))
         }
-        NOT_EXECUTABLE => {
+        ExecFailure::NotExecutable => {
             let executable = command
-                .on_host(Path::new(&command.program))
+                .on_host(Path::new(program))
                 .is_some_and(|path| is_executable(&path));
-            (!executable).then(|| error::not_executable(&command.program))
+            (!executable).then(|| error::not_executable(program))
         }
-        _ => None,
     }
-}
-
-/// Whether stderr holds nothing but the init's report on `program`.
-fn is_inits_report(seen: &Seen, program: &str) -> bool {
-    let Ok(text) = str::from_utf8(&seen.stderr_head) else {
-        return false;
-    };
-    if seen.stderr_bytes != text.len() as u64 {
-        return false;
-    }
-    let report = text
-        .strip_prefix("[FATAL tini (")
-        .and_then(|rest| rest.split_once(")] exec "))
-        .filter(|(pid, _)| pid.bytes().all(|b| b.is_ascii_digit()))
-        .and_then(|(_, rest)| {
-            rest.strip_prefix(program)?
-                .strip_prefix(" failed: ")?
-                .strip_suffix('\n')
-        });
-    report.is_some_and(|reason| !reason.contains('\n'))
 }
 
 /// Whether a file is where the program would be.
@@ -99,11 +80,36 @@ async fn is_there(path: &Path, command: &Command, container: &Container) -> Resu
         return Ok(true);
     };
     let name = format!("prx-look-{}", ExecutionId::random()?);
-    let body = never_started(&command.config, &command.image, None, directory);
-    match Container::create(container.client(), container.reaper(), name, body).await {
-        Ok((mut made, _)) => {
-            made.remove().await;
-            Ok(false)
+    let look = Look {
+        client: container.client(),
+        reaper: container.reaper(),
+        config: &command.config,
+        image: &command.image,
+        init: command.init,
+    };
+    let (directory, program) = match look.init {
+        Init::Tini => (directory, "/none"),
+        Init::Catatonit => ("/", directory),
+    };
+    let what = NeverStarted {
+        source: None,
+        directory,
+        program,
+    };
+    let failed = |failure: Failure| {
+        failure.while_trying_to("look for the program", container.client().endpoint())
+    };
+    match look.make(name, what).await? {
+        Ok(mut made) => {
+            made.container.remove().await;
+            match look.init {
+                Init::Tini => Ok(false),
+                Init::Catatonit => match (made.finds_program(), made.prepared) {
+                    (Some(is_there), _) => Ok(is_there),
+                    (None, Err(failure)) => Err(failed(failure)),
+                    (None, Ok(())) => Ok(true),
+                },
+            }
         }
         Err(failure)
             if failure
@@ -112,9 +118,7 @@ async fn is_there(path: &Path, command: &Command, container: &Container) -> Resu
         {
             Ok(true)
         }
-        Err(failure) => {
-            Err(failure.while_trying_to("look for the program", container.client().endpoint()))
-        }
+        Err(failure) => Err(failed(failure)),
     }
 }
 
@@ -143,27 +147,6 @@ fn is_executable(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn seen(stderr: &str) -> Seen {
-        Seen {
-            stderr_bytes: stderr.len() as u64,
-            stderr_head: stderr.into(),
-            ..Seen::default()
-        }
-    }
-
-    #[test]
-    fn only_the_inits_own_line_is_its_report() {
-        let line = "[FATAL tini (8)] exec nope failed: No such file or directory\n";
-        assert!(is_inits_report(&seen(line), "nope"));
-        assert!(!is_inits_report(&seen(line), "other"));
-        assert!(!is_inits_report(&seen(&format!("x{line}")), "nope"));
-        assert!(!is_inits_report(&seen(&format!("{line}x")), "nope"));
-        assert!(!is_inits_report(&seen("sh: nope: not found\n"), "nope"));
-        let mut cut = seen(line);
-        cut.stderr_bytes += 1;
-        assert!(!is_inits_report(&cut, "nope"));
-    }
 
     #[test]
     fn paths_are_made_plain() {

@@ -1,46 +1,13 @@
 //! What kind of engine it is, asked once.
 
-use bollard::models::{SystemInfo, SystemVersion};
+use bollard::models::SystemInfo;
 use prx_runtime_core::config::DockerConfig;
 use prx_runtime_core::{Error, ErrorKind, Result};
 
 use crate::engine::Client;
+use crate::greeting::Greeting;
+use crate::init::Init;
 use crate::socket::Endpoint;
-
-/// The init that an engine puts into a container as PID 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Init {
-    /// Docker's, which is tini and lies in every container that has one.
-    Tini,
-    /// Podman's.
-    Catatonit,
-}
-
-impl Init {
-    /// What stands before the command. PID 1 passes signals to its child alone; one more tini
-    /// below it passes them to the whole process group.
-    pub(crate) fn prefix(self) -> &'static [&'static str] {
-        match self {
-            Self::Tini => &["/sbin/docker-init", "-s", "-g", "--"],
-            Self::Catatonit => &[],
-        }
-    }
-
-    /// Whether a request may carry a seccomp profile. Podman reads the name of a file there, on its
-    /// own machine.
-    pub(crate) fn takes_seccomp_profiles(self) -> bool {
-        self == Self::Tini
-    }
-
-    /// How a variable of the image is taken away.
-    pub(crate) fn unset(self, name: &str) -> String {
-        match self {
-            Self::Tini => name.to_owned(),
-            // A bare name would mean the engine's own variable.
-            Self::Catatonit => format!("{name}="),
-        }
-    }
-}
 
 /// What was learnt about an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,23 +35,13 @@ impl Facts {
     }
 
     pub(crate) async fn ask(client: &Client) -> Result<Self> {
-        let (version, info) = tokio::join!(client.version(), client.info());
-        let to_say = |failure: crate::error::Failure| {
-            failure.while_trying_to("say what it is", client.endpoint())
-        };
-        Self::from_answers(
-            &version.map_err(to_say)?,
-            info.map_err(to_say)?,
-            client.endpoint(),
-        )
+        let endpoint = client.endpoint();
+        let (greeting, info) = tokio::join!(Greeting::ask(client), client.info());
+        let info = info.map_err(|failure| failure.while_trying_to("say what it is", endpoint));
+        Self::from_answers(greeting?, info?, endpoint)
     }
 
-    fn from_answers(
-        version: &SystemVersion,
-        info: SystemInfo,
-        endpoint: &Endpoint,
-    ) -> Result<Self> {
-        require_interface(version, endpoint)?;
+    fn from_answers(greeting: Greeting, info: SystemInfo, endpoint: &Endpoint) -> Result<Self> {
         if let Some(system) = info.os_type.as_deref().filter(|system| *system != "linux") {
             return Err(Error::new(
                 ErrorKind::Unavailable,
@@ -92,9 +49,7 @@ impl Facts {
             )
             .with_hint("switch it to Linux containers"));
         }
-        let podman = is_podman(version);
-        // Podman does not tell of limits in this form.
-        let missing = |known: Option<bool>| !podman && known == Some(false);
+        let missing = |known: Option<bool>| known == Some(false);
         let unenforced = [
             ("memory_limit", missing(info.memory_limit)),
             ("memory_limit (swap)", missing(info.swap_limit)),
@@ -103,8 +58,8 @@ impl Facts {
         ];
         let security = info.security_options.unwrap_or_default();
         Ok(Self {
-            name: describe(version),
-            init: if podman { Init::Catatonit } else { Init::Tini },
+            name: greeting.name,
+            init: greeting.init,
             seccomp: security
                 .iter()
                 .any(|option| option.starts_with("name=seccomp") && !option.contains("unconfined")),
@@ -147,56 +102,6 @@ impl Facts {
     }
 }
 
-fn is_podman(version: &SystemVersion) -> bool {
-    version
-        .components
-        .iter()
-        .flatten()
-        .any(|component| component.name.contains("Podman"))
-}
-
-/// The oldest interface that knows all that is asked of an engine: that of Docker 20.10.
-const OLDEST_INTERFACE: (u32, u32) = (1, 41);
-
-/// That the engine knows all that will be asked of it.
-///
-/// # Errors
-///
-/// [`ErrorKind::Unavailable`] for an engine that says it is older.
-pub(crate) fn require_interface(version: &SystemVersion, endpoint: &Endpoint) -> Result<()> {
-    let Some(spoken) = version.api_version.as_deref() else {
-        return Ok(());
-    };
-    let numbers = spoken
-        .split_once('.')
-        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-    match numbers {
-        Some(numbers) if numbers < OLDEST_INTERFACE => Err(Error::new(
-            ErrorKind::Unavailable,
-            format!(
-                "the engine at {endpoint} speaks version {spoken} of the interface; at least {}.{} \
-                 is needed",
-                OLDEST_INTERFACE.0, OLDEST_INTERFACE.1
-            ),
-        )
-        .with_hint("update the engine: Docker 20.10 or newer, or Podman 3 or newer")),
-        _ => Ok(()),
-    }
-}
-
-/// The engine's name and version.
-pub(crate) fn describe(version: &SystemVersion) -> String {
-    let name = if is_podman(version) {
-        "Podman"
-    } else {
-        "Docker Engine"
-    };
-    format!(
-        "{name} {}",
-        version.version.as_deref().unwrap_or("of unknown version")
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,11 +110,11 @@ mod tests {
     use prx_runtime_core::config::Config;
 
     fn facts(info: SystemInfo) -> Result<Facts> {
-        Facts::from_answers(
-            &SystemVersion::default(),
-            info,
-            &Endpoint::Unix("/x".into()),
-        )
+        let greeting = Greeting {
+            name: "Docker Engine".into(),
+            init: Init::Tini,
+        };
+        Facts::from_answers(greeting, info, &Endpoint::Unix("/x".into()))
     }
 
     #[test]

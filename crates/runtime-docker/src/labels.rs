@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use prx_runtime_core::{ExecutionId, Owner, OwnerState};
+use prx_runtime_core::{Owner, OwnerState, Plan};
 
 use crate::socket::Endpoint;
 
@@ -16,14 +17,25 @@ const EXECUTION: &str = "prx-runtime.execution";
 /// On containers that `auto_remove = false` keeps.
 const KEPT: &str = "prx-runtime.kept";
 
-/// The labels of one container.
-pub(crate) fn labels(execution: Option<ExecutionId>, kept: bool) -> HashMap<String, String> {
+/// When the time of the execution is up, in seconds since 1970: for people, and for tools that look
+/// for what should have ended. The sweep goes by the owner alone.
+const DEADLINE: &str = "prx-runtime.deadline";
+
+/// The labels of one container: that of a plan, or one that is never started.
+pub(crate) fn labels(plan: Option<&Plan>, kept: bool) -> HashMap<String, String> {
     let mut labels = HashMap::from([
         (OWNER.to_owned(), Owner::current().to_string()),
         (HOST.to_owned(), Host::current().to_string()),
     ]);
-    if let Some(execution) = execution {
-        labels.insert(EXECUTION.to_owned(), execution.to_string());
+    if let Some(plan) = plan {
+        labels.insert(EXECUTION.to_owned(), plan.id.to_string());
+        let deadline = plan
+            .timeout
+            .and_then(|timeout| SystemTime::now().checked_add(timeout))
+            .and_then(|deadline| deadline.duration_since(UNIX_EPOCH).ok());
+        if let Some(deadline) = deadline {
+            labels.insert(DEADLINE.to_owned(), deadline.as_secs().to_string());
+        }
     }
     if kept {
         labels.insert(KEPT.to_owned(), "true".to_owned());

@@ -2,9 +2,9 @@
 //!
 //! [`DockerRuntime`] is the whole face. Behind it an execution is create, attach, start, stream,
 //! wait and remove, through the engine's API; no `docker` command is run. What is asked of the
-//! engine is a closed list: ping, version, info, image inspect and pull, and create, changes,
-//! attach, start, wait, kill, inspect, list and remove of containers that carry our label. No
-//! archive, commit, build, exec or privileged request is ever made.
+//! engine is a closed list: ping, info, image inspect and pull, and create, changes, attach, start,
+//! wait, kill, inspect, list and remove of containers that carry our label (of Podman, to prepare
+//! one for its start besides). No archive, commit, build, exec or privileged request is ever made.
 //!
 //! What differs between engines (Docker, Podman) is asked of the engine once, never guessed from
 //! where its socket lies.
@@ -19,8 +19,11 @@ mod engine;
 mod error;
 mod exec_failure;
 mod facts;
+mod greeting;
 mod image;
+mod init;
 mod labels;
+mod look;
 #[cfg(test)]
 mod misbehaving;
 mod probe;

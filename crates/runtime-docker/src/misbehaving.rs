@@ -50,7 +50,7 @@ const FAULTS: [Fault; 8] = [
 
 /// The requests of an execution, by what tells them apart in their first line.
 const PHASES: [&str; 8] = [
-    "/version",
+    "/_ping",
     "/info",
     "/images/",
     "/containers/create",
@@ -136,7 +136,6 @@ async fn answer(mut connection: UnixStream, script: Script) -> std::io::Result<(
         .next()
         .unwrap_or_default()
     {
-        "/version" => r#"{"Version":"1","ApiVersion":"1.41"}"#,
         "/containers/create" => r#"{"Id":"abcdef","Warnings":[]}"#,
         "/containers/json" => "[]",
         path if path.ends_with("/changes") => "[]",
@@ -150,7 +149,7 @@ async fn answer(mut connection: UnixStream, script: Script) -> std::io::Result<(
         _ => "{}",
     };
     let text = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        "HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     connection.write_all(text.as_bytes()).await?;
@@ -357,7 +356,7 @@ async fn a_frame_of_4_gib_and_a_flood() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_never_answers_is_not_available() {
     let engine = Arc::new(FakeEngine::start(Script {
-        fault: Some(("/version", Fault::Silence)),
+        fault: Some(("/_ping", Fault::Silence)),
         stream: (HELLO, StreamEnd::Closed),
     }));
     let mut config = Config::default();

@@ -6,7 +6,7 @@ use prx_runtime_core::Probe;
 use tokio::time::timeout;
 
 use crate::engine::Engine;
-use crate::facts;
+use crate::greeting::Greeting;
 
 /// The answer comes within 2 s; this is less.
 const LIMIT: Duration = Duration::from_millis(1800);
@@ -15,12 +15,7 @@ pub(crate) async fn probe(engine: &Engine) -> Probe {
     let ask = async {
         let client = engine.connect().await?;
         let endpoint = client.endpoint().clone();
-        let version = client
-            .version()
-            .await
-            .map_err(|failure| failure.while_trying_to("say its version", &endpoint))?;
-        facts::require_interface(&version, &endpoint)?;
-        Ok((facts::describe(&version), endpoint))
+        Ok((Greeting::ask(&client).await?.name, endpoint))
     };
     match timeout(LIMIT, ask).await {
         Ok(Ok((name, endpoint))) => Probe::available(format!("{name} at {endpoint}")),

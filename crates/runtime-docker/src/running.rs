@@ -1,5 +1,6 @@
 //! A command in its container.
 
+use std::io::ErrorKind::ConnectionReset;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::container::Container;
 use crate::engine::Answer;
 use crate::exec_failure;
 use crate::image::Image;
+use crate::init::Init;
 use crate::pump::{Input, Output};
 
 /// How long the engine may take to send the last output of a command that has ended.
@@ -32,6 +34,9 @@ pub(crate) struct Command {
     pub(crate) source: Option<String>,
     pub(crate) image: Image,
     pub(crate) config: Arc<DockerConfig>,
+    pub(crate) init: Init,
+    /// Whether the engine lets go of the output once nobody reads stdin any more. Podman does.
+    pub(crate) lets_go: bool,
 }
 
 impl Command {
@@ -79,7 +84,7 @@ impl DockerRunning {
         loop {
             tokio::select! {
                 biased;
-                moved = self.output.run(), if !self.output.ended() => moved.map_err(|error| self.broken(error))?,
+                moved = self.output.run(), if !self.output.ended() => self.moved(moved)?,
                 () = self.input.run(), if !self.input.ended() => {}
                 code = &mut self.wait => {
                     let endpoint = self.container.client().endpoint();
@@ -89,15 +94,21 @@ impl DockerRunning {
         }
     }
 
-    fn broken(&self, error: std::io::Error) -> Error {
-        Error::new(
-            ErrorKind::Engine,
-            format!(
-                "the engine at {} broke off the output",
-                self.container.client().endpoint()
-            ),
-        )
-        .with_source(error)
+    /// What came of moving the output to its end.
+    fn moved(&self, moved: std::io::Result<()>) -> Result<()> {
+        match moved {
+            Err(error) if self.command.lets_go && error.kind() == ConnectionReset => Ok(()),
+            moved => moved.map_err(|error| {
+                Error::new(
+                    ErrorKind::Engine,
+                    format!(
+                        "the engine at {} broke off the output",
+                        self.container.client().endpoint()
+                    ),
+                )
+                .with_source(error)
+            }),
+        }
     }
 
     /// Takes what the engine has still to send. Nothing in the container is alive to write more.
@@ -105,7 +116,7 @@ impl DockerRunning {
         let until = Instant::now() + LAST_OUTPUT;
         while !self.output.ended() && Instant::now() < until {
             match timeout(LOOK, self.output.run()).await {
-                Ok(moved) => moved.map_err(|error| self.broken(error))?,
+                Ok(moved) => self.moved(moved)?,
                 // The reader is slow; `drain` gives it what time it has.
                 Err(_) if self.output.blocked() => break,
                 Err(_) => {}
@@ -115,10 +126,9 @@ impl DockerRunning {
     }
 
     async fn verdict(&mut self, code: i64) -> Result<Exit> {
-        if matches!(code, exec_failure::NOT_FOUND | exec_failure::NOT_EXECUTABLE)
-            && let Some(error) =
-                exec_failure::judge(code, self.output.seen(), &self.command, &self.container).await
-        {
+        let never_ran =
+            exec_failure::judge(code, self.output.seen(), &self.command, &self.container);
+        if let Some(error) = never_ran.await {
             return Err(error);
         }
         let code = i32::try_from(code).unwrap_or(i32::MAX);

@@ -5,6 +5,8 @@
 //! engine's own filter allows that. This one allows what engines allow to a container without
 //! capabilities, except to make or to change a file into one that is setuid or setgid.
 
+use std::os::fd::{AsRawFd, OwnedFd};
+
 use serde_json::{Value, json};
 
 /// The bits setuid and setgid of a mode.
@@ -102,6 +104,25 @@ pub(crate) fn without_set_id() -> String {
     .map(|(name, also)| json!({"architecture": name, "subArchitectures": also}));
     json!({"defaultAction": "SCMP_ACT_ERRNO", "archMap": architectures, "syscalls": rules})
         .to_string()
+}
+
+/// A profile as a file in memory, for an engine that reads it by a path: Podman. There as long as
+/// this is.
+#[derive(Debug)]
+pub(crate) struct ProfileFile(OwnedFd);
+
+impl ProfileFile {
+    pub(crate) fn new(profile: &str) -> std::io::Result<Self> {
+        let file = rustix::fs::memfd_create("prx-seccomp", rustix::fs::MemfdFlags::CLOEXEC)?;
+        let mut file = std::fs::File::from(file);
+        std::io::Write::write_all(&mut file, profile.as_bytes())?;
+        Ok(Self(file.into()))
+    }
+
+    /// Where an engine of this machine finds it.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
 }
 
 /// Allows a call whose argument has none of `bits`.

@@ -18,7 +18,7 @@ use crate::socket::Endpoint;
 
 /// What an engine may answer to one request, in bytes. Far more than any answer has.
 const ANSWER_LIMIT: u64 = 8 << 20;
-/// What an engine may say before an attached stream begins.
+/// What an engine may say before an attached stream begins, and of itself.
 const HEAD_LIMIT: u64 = 64 << 10;
 
 /// Opens connections to one endpoint.
@@ -52,6 +52,14 @@ impl Connector {
         })
     }
 
+    /// A request whose answer counts by its headers.
+    pub(crate) async fn get(
+        &self,
+        target: &str,
+    ) -> Result<Response<Incoming>, bollard::errors::Error> {
+        self.send(Method::GET, target, None, HEAD_LIMIT).await
+    }
+
     /// A request whose answer is read as it comes, at most `limit` bytes of it. For answers that the
     /// client would gather up and look at anew with every piece.
     pub(crate) async fn post(
@@ -60,11 +68,22 @@ impl Connector {
         auth: Option<HeaderValue>,
         limit: u64,
     ) -> Result<Incoming, bollard::errors::Error> {
+        let response = self.send(Method::POST, target, auth, limit).await?;
+        Ok(response.into_body())
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        target: &str,
+        auth: Option<HeaderValue>,
+        limit: u64,
+    ) -> Result<Response<Incoming>, bollard::errors::Error> {
         let connection = self.connect(limit).await?;
         let (mut sender, driver) = http1::handshake(TokioIo::new(connection)).await?;
         drive(driver);
         let mut request = Request::builder()
-            .method(Method::POST)
+            .method(method)
             .uri(target)
             .header(HOST, "docker")
             .header(CONNECTION, "close");
@@ -74,7 +93,7 @@ impl Connector {
         let request = request.body(http_body_util::Empty::<bytes::Bytes>::new())?;
         let response = sender.send_request(request).await?;
         if response.status().is_success() {
-            Ok(response.into_body())
+            Ok(response)
         } else {
             Err(refusal(response, std::future::ready(Ok(()))).await)
         }
@@ -154,8 +173,13 @@ async fn refusal(
 
     let status_code = response.status().as_u16();
     let body = response.into_body().collect();
-    // The driver moves the body along; its own end says nothing that the body does not.
-    let (body, _) = tokio::join!(body, driver);
+    tokio::pin!(body, driver);
+    // The driver moves the body along, and goes on where the engine keeps the connection.
+    let body = tokio::select! {
+        biased;
+        body = &mut body => body,
+        _ = &mut driver => body.await,
+    };
     let body = body
         .map(http_body_util::Collected::to_bytes)
         .unwrap_or_default();

@@ -1,28 +1,27 @@
 //! That the engine sees what we see: the caller's own directory, and an image that does not send
 //! its mount elsewhere.
 //!
-//! Both are told from a container that is created and never started. The engine looks at the
-//! source of a bind mount when the container is made, so a file of random name in the workspace is
-//! found or not. And it makes the working directory of the container in the image's file system,
-//! so the place where that appears tells where the path really leads.
+//! Both are told from a container that is made and never started. The engine looks at the source of
+//! a bind mount, so a file of random name in the workspace is found or not; Podman makes sources
+//! that it misses, and is told to execute that file instead, which it refuses in one way where the
+//! file is and in another where it is not. And the engine makes the working directory of the
+//! container in the image's file system, so the place where that appears tells where the path
+//! really leads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use prx_runtime_core::config::DockerConfig;
 use prx_runtime_core::{Error, ErrorKind, ExecutionId, Result};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio::sync::OnceCell;
 
-use crate::body::never_started;
-use crate::container::Container;
-use crate::engine::Client;
+use crate::body::NeverStarted;
 use crate::error::{self, is_foreign_path};
-use crate::image::Image;
-use crate::reaper::Reaper;
+use crate::init::Init;
+use crate::look::Look;
 use crate::workspace::{Identity, Workspace};
 
-/// Where the file that marks a workspace would be mounted.
+/// Where what marks a workspace would be mounted.
 const MARK_TARGET: &str = "/.prx-mark";
 /// How many answers are remembered.
 const REMEMBERED: usize = 1024;
@@ -59,15 +58,12 @@ impl Verifier {
     /// an image that sends the workspace elsewhere.
     pub(crate) async fn verify(
         &self,
-        client: &Client,
-        reaper: &Reaper,
-        config: &DockerConfig,
-        image: &Image,
+        look: Look<'_>,
         workspace: Option<&Workspace>,
     ) -> Result<Verdict> {
         let subject = Subject {
-            endpoint: client.endpoint().to_string(),
-            image: image.id.clone(),
+            endpoint: look.client.endpoint().to_string(),
+            image: look.image.id.clone(),
             workspace: workspace
                 .map(|workspace| (workspace.source().to_owned(), workspace.identity())),
         };
@@ -78,20 +74,13 @@ impl Verifier {
             }
             Arc::clone(answers.entry(subject).or_default())
         };
-        let verdict = answer
-            .get_or_try_init(|| look(client, reaper, config, image, workspace))
-            .await?;
+        let verdict = answer.get_or_try_init(|| find_out(look, workspace)).await?;
         Ok(*verdict)
     }
 }
 
-async fn look(
-    client: &Client,
-    reaper: &Reaper,
-    config: &DockerConfig,
-    image: &Image,
-    workspace: Option<&Workspace>,
-) -> Result<Verdict> {
+async fn find_out(look: Look<'_>, workspace: Option<&Workspace>) -> Result<Verdict> {
+    let (endpoint, image) = (look.client.endpoint(), look.image);
     let name = format!("prx-mark-{}", ExecutionId::random()?);
     let mark = workspace.map(|workspace| Mark::place(workspace, &name));
     let marked = match mark {
@@ -102,42 +91,57 @@ async fn look(
         Some(Ok(mark)) => Some(mark),
         None => None,
     };
-    let source = workspace.map(|workspace| format!("{}/{name}", workspace.source()));
-    let place = config.workspace_mount_path.trim_end_matches('/');
-    let directory = format!("{place}/{name}");
-    let body = never_started(
-        config,
-        image,
-        source.as_deref().map(|source| (source, MARK_TARGET)),
-        &directory,
-    );
-    let created = Container::create(client, reaper, name.clone(), body).await;
+    let directory = workspace.map_or("", Workspace::source);
+    let file = format!("{directory}/{name}");
+    let program = format!("{MARK_TARGET}/{name}");
+    let place = look.config.workspace_mount_path.trim_end_matches('/');
+    let what = NeverStarted {
+        source: workspace.map(|_| match look.init {
+            Init::Tini => (file.as_str(), MARK_TARGET),
+            Init::Catatonit => (directory, MARK_TARGET),
+        }),
+        directory: &format!("{place}/{name}"),
+        program: &program,
+    };
+    let made = look.make(name.clone(), what).await?;
     drop(marked);
-    let (mut container, _) = match created {
-        Ok(created) => created,
+    let foreign = || {
+        Error::new(
+            ErrorKind::Refused,
+            format!(
+                "the engine at {endpoint} sees another file system: what is in the working directory `{directory}` is not there for it"
+            ),
+        )
+        .with_hint(error::FOREIGN_PATH_HINT)
+    };
+    let mut made = match made {
+        Ok(made) => made,
         Err(failure) => {
-            if failure
-                .refusal()
-                .is_some_and(|(_, message)| is_foreign_path(message))
-            {
-                return Err(Error::new(
-                    ErrorKind::Refused,
-                    format!(
-                        "the engine at {} sees another file system: what is in the working directory `{}` is not there for it",
-                        client.endpoint(),
-                        workspace.map_or("", Workspace::source),
-                    ),
-                )
-                .with_hint(error::FOREIGN_PATH_HINT));
-            }
-            return Err(error::create(failure, client.endpoint(), &image.name));
+            let said = failure.refusal().map_or("", |(_, message)| message);
+            return Err(if is_foreign_path(said) {
+                foreign()
+            } else {
+                error::create(failure, endpoint, &image.name)
+            });
         }
     };
-    let changes = client.changes(container.id()).await;
-    container.remove().await;
+    let changes = look.client.changes(made.container.id()).await;
+    made.container.remove().await;
     let changes = changes.map_err(|failure| {
-        failure.while_trying_to("compare a container with its image", client.endpoint())
+        failure.while_trying_to("compare a container with its image", endpoint)
     })?;
+    match look.init {
+        Init::Catatonit if workspace.is_some() => match made.finds_program() {
+            Some(true) => {}
+            Some(false) => return Err(foreign()),
+            None => {
+                let prepared = made.prepared;
+                tracing::debug!(?prepared, "whether the mark is seen cannot be told");
+                return Ok(Verdict::Unknown);
+            }
+        },
+        _ => {}
+    }
     let suffix = format!("/{name}");
     let mut made = changes
         .iter()

@@ -10,12 +10,14 @@ mod bad_input;
 mod broken_pipe;
 mod completions;
 mod config;
+#[cfg(feature = "docker")]
+mod containers;
 mod denied_socket;
 mod doctor;
 mod hostile_host;
 #[cfg(feature = "docker")]
 #[path = "../../../runtime-docker/tests/common/images.rs"]
-#[expect(dead_code, reason = "of the images only one is used here")]
+#[expect(dead_code, reason = "two images are enough here")]
 mod images;
 mod json;
 mod killed_host;

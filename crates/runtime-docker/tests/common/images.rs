@@ -8,16 +8,22 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A command line of the engine's own tool. Its standard output, or why it failed.
+pub(crate) fn docker(args: &[&str]) -> Result<String, String> {
+    ask(&["docker"], args)
+}
+
+/// The same with the tool of another engine: a program and its first arguments.
 #[expect(
     clippy::disallowed_methods,
     reason = "tests look at the engine with its own tool"
 )]
-pub(crate) fn docker(args: &[&str]) -> Result<String, String> {
-    let output = Command::new("docker")
+pub(crate) fn ask(tool: &[&str], args: &[&str]) -> Result<String, String> {
+    let output = Command::new(tool[0])
+        .args(&tool[1..])
         .args(args)
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| format!("docker: {error}"))?;
+        .map_err(|error| format!("{}: {error}", tool[0]))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
@@ -125,11 +131,16 @@ impl TestImage {
     /// Its name, once the engine has it. Two tests that miss it make the same.
     pub(crate) fn make(&self) -> io::Result<&'static str> {
         if !self.is_there() {
-            let root = tempfile::tempdir()?;
-            (self.prepare)(root.path())?;
-            import(root.path(), self.changes, self.name)?;
+            self.make_with(&["docker"])?;
         }
         Ok(self.name)
+    }
+
+    /// Makes it in the engine of that tool.
+    pub(crate) fn make_with(&self, tool: &[&str]) -> io::Result<()> {
+        let root = tempfile::tempdir()?;
+        (self.prepare)(root.path())?;
+        import(tool, root.path(), self.changes, self.name)
     }
 }
 
@@ -137,14 +148,14 @@ impl TestImage {
     clippy::disallowed_methods,
     reason = "tests look at the engine with its own tool"
 )]
-fn import(root: &Path, changes: &[&str], name: &str) -> io::Result<()> {
+fn import(tool: &[&str], root: &Path, changes: &[&str], name: &str) -> io::Result<()> {
     let mut tar = Command::new("tar");
     tar.arg("-C")
         .arg(root)
         .args(["--owner=0", "--group=0", "--numeric-owner", "-c", "."]);
     let tar = tar.stdin(Stdio::null()).output()?;
-    let mut import = Command::new("docker");
-    import.arg("import");
+    let mut import = Command::new(tool[0]);
+    import.args(&tool[1..]).arg("import");
     for change in changes {
         import.args(["--change", change]);
     }

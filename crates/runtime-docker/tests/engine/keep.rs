@@ -17,6 +17,14 @@ async fn a_kept_container_says_its_id() {
         shown,
         format!("/{} false", container_of(output.id.unwrap()))
     );
+    // Its time is up within the minute that `sh` gives, and not now.
+    let deadline = "{{index .Config.Labels \"prx-runtime.deadline\"}}";
+    let deadline: u64 = docker(&["inspect", &id, "--format", deadline])
+        .unwrap()
+        .parse()
+        .unwrap();
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    assert!((now..now + 61).contains(&deadline), "{deadline}, now {now}");
     // Its owner lives: no sweep touches it, and it is not for a sweep at all.
     runtime.sweep().await.unwrap();
     docker(&["rm", &id]).unwrap();

@@ -9,12 +9,17 @@
 )]
 
 mod bad_input;
+mod elsewhere;
 mod image;
 mod isolation;
 mod keep;
 mod leftovers;
 mod limits;
 mod many;
+mod oci_runtime;
+mod podman_service;
+mod podman_ways;
+mod private;
 mod pull;
 mod requests;
 mod restart;
@@ -22,5 +27,9 @@ mod sessions;
 mod support;
 mod workspace;
 
+#[path = "../common/apart.rs"]
+mod apart;
 #[path = "../common/images.rs"]
 mod images;
+#[path = "../common/podman.rs"]
+mod podman;

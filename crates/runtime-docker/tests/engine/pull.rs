@@ -1,7 +1,7 @@
 //! Pulls, from a registry on loopback.
 
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ const PULLER: &str = "PRX_TEST_DOCKER_PULLER";
 /// Debian's registry.
 struct Registry {
     process: Child,
+    /// What it was asked for.
+    log: PathBuf,
     port: u16,
 }
 
@@ -48,11 +50,12 @@ impl Registry {
         );
         let path = dir.join(format!("{port}.yml"));
         std::fs::write(&path, config).unwrap();
+        let log = dir.join(format!("{port}.log"));
         let spawned = Command::new("docker-registry")
             .arg("serve")
             .arg(&path)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(std::fs::File::create(&log).unwrap())
             .stderr(Stdio::null())
             .spawn();
         let Ok(process) = spawned else {
@@ -63,12 +66,19 @@ impl Registry {
             std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
         })
         .await;
-        Some(Self { process, port })
+        Some(Self { process, log, port })
     }
 
     /// The name that the common image has there.
     fn name(&self, name: &str) -> String {
         format!("127.0.0.1:{}/{name}:1", self.port)
+    }
+
+    /// How often it was asked for what has this in its path.
+    fn asked_for(&self, what: &str) -> usize {
+        let log = std::fs::read_to_string(&self.log).unwrap();
+        let request = |line: &&str| line.contains("HTTP/1.1\"") && line.contains(what);
+        log.lines().filter(request).count()
     }
 
     fn push(&self, name: &str) {
@@ -116,9 +126,18 @@ async fn a_missing_image_is_pulled_once_for_all() {
         "asking pulls nothing"
     );
     let work = tempfile::tempdir().unwrap();
+    let asked = || registry.asked_for("/once/manifests/");
+    let before = asked();
     let run = || runtime.run(ExecutionRequest::program("true").working_dir(work.path()));
     let (a, b, c) = tokio::join!(run(), run(), run());
     assert!(a.unwrap().success() && b.unwrap().success() && c.unwrap().success());
+    docker(&["rmi", &name]).unwrap();
+    // Three at once ask no more than one alone.
+    let together = asked() - before;
+    assert!(run().await.unwrap().success());
+    let alone = asked() - before - together;
+    assert!(alone > 0, "the registry writes down what it is asked for");
+    assert_eq!(together, alone);
     docker(&["rmi", &name]).unwrap();
 }
 

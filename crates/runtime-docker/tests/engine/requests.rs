@@ -158,12 +158,12 @@ async fn nothing_else_is_asked_for() {
         recorder.requests(),
         [
             "DELETE /containers/ID",
+            "GET /_ping",
             "GET /containers/ID/changes",
             "GET /containers/ID/json",
             "GET /containers/json",
             "GET /images/NAME/json",
             "GET /info",
-            "GET /version",
             "POST /containers/ID/attach",
             "POST /containers/ID/kill",
             "POST /containers/ID/start",

@@ -19,15 +19,18 @@ pub(crate) fn engine() -> bool {
     static ANSWER: OnceLock<Result<String, String>> = OnceLock::new();
     let answer = ANSWER.get_or_init(|| docker(&["version", "--format", "{{.Server.Version}}"]));
     let Err(reason) = answer else { return true };
-    let required = std::env::var("PRX_REQUIRE_BACKENDS").unwrap_or_default();
     assert!(
-        !required
-            .split(',')
-            .any(|backend| backend.trim() == "docker"),
+        !is_required("docker"),
         "the docker backend is required and no engine answers: {reason}"
     );
     skipped(&format!("no engine answers: {reason}"));
     false
+}
+
+/// Whether that engine has to be here.
+pub(crate) fn is_required(name: &str) -> bool {
+    std::env::var("PRX_REQUIRE_BACKENDS")
+        .is_ok_and(|required| required.split(',').any(|backend| backend.trim() == name))
 }
 
 /// Skips the rest of a test where no engine answers.

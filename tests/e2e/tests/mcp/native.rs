@@ -1,24 +1,18 @@
-//! A real MCP client talks to a real MCP server that runs as a live execution.
-
-#![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+//! The server as a local process.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use prx_runtime::config::Config;
 use prx_runtime::{Execution, ExecutionRequest, Stdin, Termination, create_runtime};
-use rmcp::model::CallToolRequestParams;
-use rmcp::service::RunningService;
-use rmcp::{RoleClient, ServiceExt};
 use serde_json::json;
 
-type Client = RunningService<RoleClient, ()>;
+use crate::client::{SERVER, call, connect, converse};
 
 /// The server, and beside it a process that only the end of the whole tree ends.
 async fn start() -> Execution {
     let config = Config::from_toml_str("[runtime]\nbackend = \"native\"", "test.toml").unwrap();
-    let line = format!("sleep 3600 & exec '{}'", env!("CARGO_BIN_EXE_mcp_server"));
+    let line = format!("sleep 3600 & exec '{SERVER}'");
     let request = ExecutionRequest::shell(line).stdin(Stdin::Piped);
     create_runtime(&config)
         .await
@@ -26,23 +20,6 @@ async fn start() -> Execution {
         .spawn(request)
         .await
         .unwrap()
-}
-
-/// Initializes a session over the streams of `execution`.
-async fn connect(execution: &mut Execution) -> Client {
-    let streams = (
-        execution.stdout.take().unwrap(),
-        execution.stdin.take().unwrap(),
-    );
-    ().serve(streams).await.unwrap()
-}
-
-async fn call(client: &Client, tool: &'static str, arguments: serde_json::Value) -> String {
-    let mut params = CallToolRequestParams::new(tool);
-    params.arguments = arguments.as_object().cloned();
-    let result = client.call_tool(params).await.unwrap();
-    assert_ne!(result.is_error, Some(true));
-    result.content[0].as_text().unwrap().text.clone()
 }
 
 async fn ends(pid: &str) {
@@ -64,18 +41,7 @@ fn child_of(pid: &str) -> String {
 async fn a_session_works_and_ends() {
     let mut execution = start().await;
     let client = connect(&mut execution).await;
-    let server = client.peer_info().unwrap();
-    assert_eq!(server.server_info.as_ref().unwrap().name, "prx-e2e");
-
-    let tools = client.list_all_tools().await.unwrap();
-    let mut names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
-    names.sort_unstable();
-    assert_eq!(names, ["add", "pid"]);
-
-    for number in 0..100 {
-        let sum = call(&client, "add", json!({"a": number, "b": 2})).await;
-        assert_eq!(sum, (number + 2).to_string());
-    }
+    converse(&client).await;
     let pid = call(&client, "pid", json!({})).await;
     let child = child_of(&pid);
 

@@ -1,0 +1,123 @@
+//! The command on a container engine: which image, and what is left afterwards.
+
+use std::path::{Path, PathBuf};
+
+use crate::images::{BUSYBOX, TestImage, WILFUL, docker};
+use crate::stage::{outcome, prx, start, until};
+
+/// Whether an engine answers. Prints why the test is skipped where none does.
+///
+/// # Panics
+///
+/// Where none does and `PRX_REQUIRE_BACKENDS` asks for one.
+fn engine() -> bool {
+    let Err(reason) = docker(&["version"]) else {
+        return true;
+    };
+    let required = std::env::var("PRX_REQUIRE_BACKENDS").unwrap_or_default();
+    assert!(
+        !required.split(',').any(|name| name.trim() == "docker"),
+        "the docker backend is required and no engine answers: {reason}"
+    );
+    println!("skipped: no engine answers: {reason}");
+    false
+}
+
+fn image(image: &TestImage) -> &'static str {
+    image.make().unwrap()
+}
+
+/// A configuration with these lines in `[runtime.docker]`.
+fn configuration(dir: &Path, lines: &str) -> PathBuf {
+    let text = format!(
+        "[runtime]\nbackend = \"docker\"\n[runtime.docker]\nimage = \"{}\"\n{lines}\n",
+        image(&BUSYBOX)
+    );
+    let file = dir.join("config.toml");
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+/// `prx-runtime run` by that configuration, in that directory, with these arguments.
+fn run_by(config: &Path, workdir: &Path, args: &[&str]) -> std::process::Command {
+    let mut command = prx(["run"]);
+    command.arg("--config").arg(config);
+    command.arg("--workdir").arg(workdir).args(args);
+    command
+}
+
+fn is_there(container: &str) -> bool {
+    docker(&["inspect", container]).is_ok()
+}
+
+#[test]
+fn the_image_is_that_of_the_tool() {
+    if !engine() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let lines = format!(
+        "[runtime.docker.tool_images]\nspecial = {:?}",
+        image(&WILFUL)
+    );
+    let config = configuration(dir.path(), &lines);
+    for (tool, expected) in [
+        (["--tool", "special"].as_slice(), "kept\n"),
+        (&["--tool", "other"], "\n"),
+        (&[], "\n"),
+    ] {
+        let mut command = run_by(&config, dir.path(), tool);
+        let outcome = outcome(command.args(["--", "echo $IMAGE_VARIABLE"]));
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert_eq!(outcome.stdout, expected, "{tool:?}");
+    }
+}
+
+#[test]
+fn prune_removes_what_was_kept_and_nothing_of_the_living() {
+    if !engine() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let config = configuration(dir.path(), "auto_remove = false");
+    let kept = outcome(&mut run_by(
+        &config,
+        dir.path(),
+        &["--", "echo out; exit 3"],
+    ));
+    assert_eq!((kept.code, kept.stdout.as_str()), (Some(3), "out\n"));
+    let id = kept
+        .stderr
+        .strip_prefix("prx-runtime: kept ")
+        .unwrap_or_else(|| panic!("it says what it kept: {kept:?}"))
+        .trim();
+    assert!(is_there(id));
+
+    let workdir = tempfile::tempdir().unwrap();
+    let mut living = start(&mut run_by(&config, workdir.path(), &["--", "sleep 300"]));
+    let volume = format!("volume={}", workdir.path().display());
+    let of_the_living = || docker(&["ps", "-q", "--no-trunc", "--filter", &volume]).unwrap();
+    until("the living host has a container", || {
+        !of_the_living().is_empty()
+    });
+    let theirs = of_the_living();
+    // What other hosts here left counts as well.
+    let prune = || {
+        let mut command = prx(["prune"]);
+        let pruned = outcome(command.arg("--config").arg(&config));
+        assert_eq!(pruned.code, Some(0), "{pruned:?}");
+        assert!(
+            pruned.stdout.contains(" containers of dead hosts"),
+            "{pruned:?}"
+        );
+    };
+    prune();
+    assert!(!is_there(id), "the owner of {id} is dead");
+    assert_eq!(of_the_living(), theirs);
+    assert!(living.try_wait().unwrap().is_none());
+
+    living.kill().unwrap();
+    living.wait().unwrap();
+    prune();
+    assert!(!is_there(&theirs), "the owner of {theirs} is dead");
+}
