@@ -29,6 +29,7 @@ use crate::running::{Command, DockerRunning};
 use crate::seccomp::ProfileFile;
 use crate::socket::{Candidates, Endpoint};
 use crate::sweep::{PruneReport, Scope, sweep};
+use crate::transport::Streams;
 use crate::verify::{Verdict, Verifier};
 use crate::workspace::{Policy, Workspace};
 use crate::{error, probe, seccomp};
@@ -314,7 +315,6 @@ impl DockerBackend {
             image,
             config: Arc::clone(&self.config),
             init: facts.init,
-            lets_go: stdin && facts.init == Init::Catatonit,
         };
         let started = async {
             let verdict = verdict?;
@@ -353,10 +353,19 @@ impl DockerBackend {
         let unchanged = || workspace.map_or(Ok(()), Workspace::unchanged);
         unchanged()?;
         // Before the start, or the first output of a short command would be lost.
-        let attached = client
-            .attach(container.id(), stdin)
-            .await
-            .map_err(|failure| failure.while_trying_to("attach to the container", endpoint))?;
+        let attach = async |streams| {
+            let attached = client.attach(container.id(), streams).await;
+            attached.map_err(|failure| failure.while_trying_to("attach to the container", endpoint))
+        };
+        let attached = match (command.init, stdin) {
+            (_, false) => (attach(Streams::Output).await?, None),
+            (Init::Tini, true) => (attach(Streams::Both).await?, None),
+            // Once nobody reads stdin any more, Podman lets go of the whole connection.
+            (Init::Catatonit, true) => (
+                attach(Streams::Output).await?,
+                Some(attach(Streams::Input).await?),
+            ),
+        };
         let pumps = pump(attached, stdio.stdin, stdio.stdout, stdio.stderr);
         client.start(container.id()).await.map_err(|failure| {
             error::start(failure, endpoint, &command.program, &command.image.path)

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use crate::error::Failure;
 use crate::progress::Progress;
 use crate::socket::{Candidates, Endpoint};
-use crate::transport::{Attached, Connector};
+use crate::transport::{Attached, Connector, Streams};
 
 /// How long an engine may take over a request.
 #[derive(Debug, Clone, Copy)]
@@ -227,8 +227,8 @@ impl Client {
             .map(drop)
     }
 
-    pub(crate) async fn attach(&self, container: &str, stdin: bool) -> Answer<Attached> {
-        self.answer(self.connector.attach(container, stdin)).await
+    pub(crate) async fn attach(&self, container: &str, streams: Streams) -> Answer<Attached> {
+        self.answer(self.connector.attach(container, streams)).await
     }
 
     pub(crate) async fn start(&self, container: &str) -> Answer<()> {

@@ -15,14 +15,17 @@ const INPUT: usize = 32 << 10;
 /// How much is remembered of the start of stderr, and of a message of the engine, in bytes.
 const HEAD: usize = 1 << 10;
 
-/// The two directions of an attached stream.
+/// The two directions of an attached stream, or of one for output and one for input.
 pub(crate) fn pump(
-    attached: Attached,
+    (attached, input): (Attached, Option<Attached>),
     stdin: StdinSource,
     stdout: OutputSink,
     stderr: OutputSink,
 ) -> (Input, Output) {
-    let (reader, writer) = tokio::io::split(attached.connection);
+    let (reader, mut writer) = tokio::io::split(attached.connection);
+    if let Some(input) = input {
+        (_, writer) = tokio::io::split(input.connection);
+    }
     let mut buffer = vec![0; BUFFER.max(attached.read_ahead.len())].into_boxed_slice();
     buffer[..attached.read_ahead.len()].copy_from_slice(&attached.read_ahead);
     let output = Output {

@@ -1,6 +1,5 @@
 //! A command in its container.
 
-use std::io::ErrorKind::ConnectionReset;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,8 +34,6 @@ pub(crate) struct Command {
     pub(crate) image: Image,
     pub(crate) config: Arc<DockerConfig>,
     pub(crate) init: Init,
-    /// Whether the engine lets go of the output once nobody reads stdin any more. Podman does.
-    pub(crate) lets_go: bool,
 }
 
 impl Command {
@@ -84,7 +81,7 @@ impl DockerRunning {
         loop {
             tokio::select! {
                 biased;
-                moved = self.output.run(), if !self.output.ended() => self.moved(moved)?,
+                moved = self.output.run(), if !self.output.ended() => moved.map_err(|error| self.broken(error))?,
                 () = self.input.run(), if !self.input.ended() => {}
                 code = &mut self.wait => {
                     let endpoint = self.container.client().endpoint();
@@ -94,21 +91,15 @@ impl DockerRunning {
         }
     }
 
-    /// What came of moving the output to its end.
-    fn moved(&self, moved: std::io::Result<()>) -> Result<()> {
-        match moved {
-            Err(error) if self.command.lets_go && error.kind() == ConnectionReset => Ok(()),
-            moved => moved.map_err(|error| {
-                Error::new(
-                    ErrorKind::Engine,
-                    format!(
-                        "the engine at {} broke off the output",
-                        self.container.client().endpoint()
-                    ),
-                )
-                .with_source(error)
-            }),
-        }
+    fn broken(&self, error: std::io::Error) -> Error {
+        Error::new(
+            ErrorKind::Engine,
+            format!(
+                "the engine at {} broke off the output",
+                self.container.client().endpoint()
+            ),
+        )
+        .with_source(error)
     }
 
     /// Takes what the engine has still to send. Nothing in the container is alive to write more.
@@ -116,7 +107,7 @@ impl DockerRunning {
         let until = Instant::now() + LAST_OUTPUT;
         while !self.output.ended() && Instant::now() < until {
             match timeout(LOOK, self.output.run()).await {
-                Ok(moved) => self.moved(moved)?,
+                Ok(moved) => moved.map_err(|error| self.broken(error))?,
                 // The reader is slow; `drain` gives it what time it has.
                 Err(_) if self.output.blocked() => break,
                 Err(_) => {}

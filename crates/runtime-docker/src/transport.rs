@@ -104,13 +104,15 @@ impl Connector {
     pub(crate) async fn attach(
         &self,
         container: &str,
-        stdin: bool,
+        streams: Streams,
     ) -> Result<Attached, bollard::errors::Error> {
         let connection = self.connect(HEAD_LIMIT).await?;
         let (mut sender, driver) = http1::handshake(TokioIo::new(connection)).await?;
-        let stdin = u8::from(stdin);
-        let target =
-            format!("/containers/{container}/attach?stream=1&stdin={stdin}&stdout=1&stderr=1");
+        let stdin = u8::from(streams != Streams::Output);
+        let output = u8::from(streams != Streams::Input);
+        let target = format!(
+            "/containers/{container}/attach?stream=1&stdin={stdin}&stdout={output}&stderr={output}"
+        );
         let request = Request::builder()
             .method(Method::POST)
             .uri(target)
@@ -156,6 +158,14 @@ impl Connector {
             read_ahead: parts.read_buf,
         })
     }
+}
+
+/// What of a container a connection is attached to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Streams {
+    Both,
+    Input,
+    Output,
 }
 
 /// The raw stream of an attached container.

@@ -8,6 +8,8 @@ mod images;
 
 use std::process::ExitCode;
 
+use prx_conformance::TokioKind;
+
 fn main() -> ExitCode {
     // Where there is no engine, the suite itself says so.
     if images::docker(&["version"]).is_ok() {
@@ -20,5 +22,6 @@ fn main() -> ExitCode {
         ambient: &["HOME", "HOSTNAME", "PATH"],
         // A container takes a third of a second of a processor to start.
         at_once: 2,
+        tokio_kinds: &TokioKind::ALL,
     })
 }

@@ -8,7 +8,7 @@ use prx_runtime_core::{
     EXECUTION_ID_VARIABLE, ExecutionRequest, Result, RuntimeAdapter, async_trait,
 };
 
-use crate::Task;
+use crate::{Task, TokioKind};
 
 /// A backend as the suite sees it: how it is made, and how it is told what to do.
 ///
@@ -48,6 +48,12 @@ pub trait Driver: Send + Sync + 'static {
     /// Fewer where a guest is dear to start.
     fn trials_at_once(&self) -> usize {
         16
+    }
+
+    /// The kinds of tokio runtime that each trial runs on. Fewer where a backend that was tried on
+    /// all of them differs in nothing that has to do with them.
+    fn tokio_kinds(&self) -> &'static [TokioKind] {
+        &TokioKind::ALL
     }
 
     /// Where the guest sees `directory`, which is its working directory.

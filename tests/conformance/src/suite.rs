@@ -109,7 +109,10 @@ fn trials(
     let mut all: Vec<(&Clause, &'static Trial, TokioKind)> = CONTRACT
         .iter()
         .flat_map(|clause| clause.trials.iter().map(move |trial| (clause, trial)))
-        .flat_map(|(clause, trial)| TokioKind::ALL.map(|kind| (clause, trial, kind)))
+        .flat_map(|(clause, trial)| {
+            let kinds = driver.tokio_kinds().iter();
+            kinds.map(move |kind| (clause, trial, *kind))
+        })
         .collect();
     all.sort_by_key(|(_, trial, _)| trial.alone);
     all.into_iter()

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use prx_conformance::{Driver, PosixSpelling, Task};
+use prx_conformance::{Driver, PosixSpelling, Task, TokioKind};
 use prx_runtime_core::config::Config;
 use prx_runtime_core::{ExecutionRequest, Result, RuntimeAdapter, async_trait};
 use prx_runtime_docker::DockerRuntime;
@@ -19,6 +19,7 @@ pub(crate) struct EngineDriver {
     pub(crate) ambient: &'static [&'static str],
     /// How many trials run at one time.
     pub(crate) at_once: usize,
+    pub(crate) tokio_kinds: &'static [TokioKind],
 }
 
 #[async_trait]
@@ -48,6 +49,10 @@ impl Driver for EngineDriver {
 
     fn trials_at_once(&self) -> usize {
         self.at_once
+    }
+
+    fn tokio_kinds(&self) -> &'static [TokioKind] {
+        self.tokio_kinds
     }
 
     fn guest_path(&self, _directory: &Path) -> PathBuf {
