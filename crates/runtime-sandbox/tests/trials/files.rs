@@ -94,10 +94,6 @@ fn hidden_paths(stage: &Stage) -> Result<(), Failed> {
     let inner = stage.workspace().join(".env");
     std::fs::write(&inner, "the key")?;
     let line = |path: &PathBuf| format!("cat {}", path.display());
-    for path in [&file, &single, &inner] {
-        let output = stage.bare(&line(path))?;
-        check!(output.success(), "{}", told(&output));
-    }
     let rules = [
         ("h", directory.clone()),
         ("h", single.clone()),
@@ -105,12 +101,7 @@ fn hidden_paths(stage: &Stage) -> Result<(), Failed> {
     ];
     let stage = with_rules(stage, &rules);
     for path in [&file, &single, &inner] {
-        let output = stage.refuses(&line(path))?;
-        check!(
-            !output.stdout.to_text().contains("key"),
-            "{}",
-            told(&output)
-        );
+        stage.conceals(&line(path), "the key")?;
     }
     stage.refuses(&format!("ls {} | grep key", directory.display()))?;
     stage.refuses(&format!("echo x > {}/new", directory.display()))?;
@@ -165,13 +156,13 @@ fn secrets_at_home(stage: &Stage) -> Result<(), Failed> {
         let file = home.join(secret);
         std::fs::create_dir_all(file.parent().unwrap_or(&home))?;
         std::fs::write(&file, "the key")?;
-        stage.denies(&format!("cat {}", file.display()))?;
+        stage.conceals(&format!("cat {}", file.display()), "the key")?;
     }
     // What is beside them is not hidden.
     std::fs::write(home.join("plain"), "text")?;
     stage.allows(&format!("cat {}/plain", home.display()))?;
     if rustix::process::getuid().is_root() {
-        stage.denies("cat /etc/shadow")?;
+        stage.conceals("cat /etc/shadow", "root:")?;
     }
     Ok(())
 }

@@ -3,9 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 
 use libtest_mimic::Failed;
-use prx_runtime_core::config::SandboxLevel;
+use prx_runtime_core::config::{SandboxKind, SandboxLevel};
 use prx_runtime_core::{ErrorKind, RuntimeAdapter};
 use prx_runtime_native::NativeRuntime;
+use prx_runtime_sandbox::{Machine, confiner_on};
 
 use crate::Entry;
 use crate::stage::{Stage, block_on, check, told};
@@ -56,7 +57,8 @@ fn failing_launcher(stage: &Stage) -> Result<(), Failed> {
     let words = "bwrap: No permissions to create new namespace";
     std::fs::write(&stub, format!("#!/bin/sh\necho '{words}' >&2\nexit 1\n"))?;
     std::fs::set_permissions(&stub, PermissionsExt::from_mode(0o755))?;
-    let confiner = prx_runtime_sandbox::bubblewrap_at(stub, &stage.config.security)?;
+    let machine = Machine::current().with_programs_in(stage.outside());
+    let confiner = confiner_on(&machine, SandboxKind::Bubblewrap, &stage.config.security)?;
     let runtime = NativeRuntime::confined(&stage.config, confiner)?;
     let request = prx_runtime_core::ExecutionRequest::shell("true");
     match stage.run(&runtime, request) {
