@@ -1,10 +1,11 @@
 //! Who calls: root, and somebody else.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use libtest_mimic::Failed;
@@ -103,11 +104,24 @@ fn account_for(kind: SandboxKind) -> Option<Account> {
     })
 }
 
-/// Runs one trial in another process of the same caller, with another home.
-pub(crate) fn again(trial: &str, home: &Path) -> Result<(), Failed> {
-    let output = command(std::env::current_exe()?)
+/// Runs one trial in another process of the same caller, with another variable of the environment.
+pub(crate) fn again(trial: &str, (name, value): (&str, &Path)) -> Result<(), Failed> {
+    again_by(&[], trial, (name, value))
+}
+
+/// The same by way of a command that starts what its arguments say.
+pub(crate) fn again_by(
+    way: &[&str],
+    trial: &str,
+    (name, value): (&str, &Path),
+) -> Result<(), Failed> {
+    let own = std::env::current_exe()?;
+    let mut words = way.iter().map(OsStr::new).chain([own.as_os_str()]);
+    let output = command(words.next().unwrap_or_default())
+        .args(words)
         .args(["--exact", trial, "--include-ignored", "--test-threads", "1"])
-        .env("HOME", home)
+        .env(name, value)
+        .stdin(Stdio::null())
         .output()?;
     passed(&output).map_err(Failed::from)
 }
@@ -166,6 +180,6 @@ impl Place {
     clippy::disallowed_methods,
     reason = "starts this very test as another user"
 )]
-pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }

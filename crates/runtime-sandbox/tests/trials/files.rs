@@ -25,6 +25,7 @@ pub(crate) const TRIALS: &[Entry] = &[
     ("links_lead_nowhere", links),
     ("hard_links_lead_nowhere", hard_links),
     ("the_root_of_a_process_leads_nowhere", process_root),
+    ("a_bind_of_a_bind_leads_nowhere", bind_of_a_bind),
     ("secrets_at_home_are_hidden", secrets_at_home),
     (
         "metadata_outside_stays_or_is_said_to_be_open",
@@ -138,13 +139,56 @@ fn process_root(stage: &Stage) -> Result<(), Failed> {
     Ok(())
 }
 
+fn bind_of_a_bind(stage: &Stage) -> Result<(), Failed> {
+    const MARK: &str = "PRX_TRIAL_WITH_MOUNTS";
+    // One that the command makes.
+    let line = "mkdir -p m n && unshare -m sh -c \
+                'mount --bind .. m && mount --bind m n && echo x > n/new' && rm ../new";
+    if !rustix::process::getuid().is_root() {
+        stage.refuses(line)?;
+        return Ok(());
+    }
+    stage.denies(line)?;
+    // One that is there already: in a process that has mounts of its own, not to disturb the host's.
+    if std::env::var_os(MARK).is_none() {
+        return caller::again_by(
+            &["unshare", "--mount", "--propagation", "private"],
+            &stage.name("files::a_bind_of_a_bind_leads_nowhere"),
+            (MARK, stage.outside()),
+        );
+    }
+    for (from, to) in [("one", "two"), ("two", "three")] {
+        let (from, to) = (stage.outside().join(from), stage.outside().join(to));
+        std::fs::create_dir_all(&from)?;
+        std::fs::create_dir_all(&to)?;
+        let mounted = caller::command("mount")
+            .arg("--bind")
+            .args([&from, &to])
+            .status()?;
+        check!(mounted.success(), "mount: {mounted}");
+    }
+    for directory in ["one", "two", "three"] {
+        stage.denies(&format!("echo x > ../{directory}/new"))?;
+        if stage.kind() != SandboxKind::Landlock {
+            stage.denies(&format!("chmod 0700 ../{directory}"))?;
+        }
+    }
+    let inner = with_rules(stage, &[("w", stage.outside().join("two"))]);
+    inner.allows("echo y > ../two/new")?;
+    inner.refuses("echo x > ../one/new")?;
+    Ok(())
+}
+
 fn secrets_at_home(stage: &Stage) -> Result<(), Failed> {
     // In a process that has a home of its own: the one of the caller may have no secrets.
     let home = PathBuf::from(std::env::var("HOME")?);
     if !home.ends_with("trial-home") {
         let home = stage.outside().join("trial-home");
         std::fs::create_dir(&home)?;
-        return caller::again(&stage.name("files::secrets_at_home_are_hidden"), &home);
+        return caller::again(
+            &stage.name("files::secrets_at_home_are_hidden"),
+            ("HOME", &home),
+        );
     }
     for secret in [
         ".ssh/id",
