@@ -175,7 +175,10 @@ fn bind_of_a_bind(stage: &Stage) -> Result<(), Failed> {
     }
     let inner = with_rules(stage, &[("w", stage.outside().join("two"))]);
     inner.allows("echo y > ../two/new")?;
-    inner.refuses("echo x > ../one/new")?;
+    // To landlock it is one directory, whatever the name.
+    if stage.kind() != SandboxKind::Landlock {
+        inner.refuses("echo x > ../one/new")?;
+    }
     Ok(())
 }
 
