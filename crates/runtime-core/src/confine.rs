@@ -178,6 +178,10 @@ pub enum Step {
     WorkingDirectory,
     /// Executing the program.
     Program,
+    /// Finding itself in namespaces of its own.
+    Namespaces,
+    /// Forbidding the command what no namespace does.
+    Filter,
 }
 
 impl Step {
@@ -189,6 +193,8 @@ impl Step {
             Self::Limit => "setting its limits",
             Self::WorkingDirectory => "entering its working directory",
             Self::Program => "executing its program",
+            Self::Namespaces => "finding namespaces of its own around it",
+            Self::Filter => "forbidding it system calls and files",
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What a sandbox costs: `true` without one, in each, and by the bare `bwrap`; from a small host
-//! and from one that holds memory (in GiB, the first argument; 4 unless it is said).
+//! What a sandbox costs: `true` without one, in each, and by the bare `bwrap` and `firejail`; from a
+//! small host and from one that holds memory (in GiB, the first argument; 4 unless it is said).
 //!
 //! `cargo run --release -p prx-runtime-sandbox --example overhead`
 
@@ -31,31 +31,53 @@ fn main() -> Result<()> {
 fn measure() -> Result<()> {
     let mut config = Config::default();
     let none = NativeRuntime::new(&config)?;
-    println!("  none        {:>8.2?}", middle(|| call(&none)));
-    println!("  bare bwrap  {:>8.2?}", middle(bare));
-    for kind in [SandboxKind::Bubblewrap, SandboxKind::Landlock] {
+    let none = middle(|| call(&none));
+    println!("  none           {none:>8.2?}");
+    for (kind, bare) in [
+        (SandboxKind::Bubblewrap, Some(bare_bwrap as fn())),
+        (SandboxKind::Landlock, None),
+        (SandboxKind::Firejail, Some(bare_firejail as fn())),
+    ] {
         config.security.sandbox.backend = kind;
         let confiner = prx_runtime_sandbox::confiner(kind, &config.security)?;
         let runtime = NativeRuntime::confined(&config, confiner)?;
-        println!(
-            "  {:<10}  {:>8.2?}",
-            kind.as_str(),
-            middle(|| call(&runtime))
-        );
+        let (ours, against) = match bare {
+            // By turns: what else the machine does hits both.
+            Some(bare) => {
+                let (ours, bare) = both(|| call(&runtime), bare);
+                let ratio = ours.as_secs_f64() / bare.as_secs_f64();
+                (ours, format!("{ratio:.2} of the bare program's {bare:.2?}"))
+            }
+            None => {
+                let ours = middle(|| call(&runtime));
+                let more = ours.saturating_sub(none);
+                (ours, format!("{more:.2?} more than none"))
+            }
+        };
+        println!("  {:<13}  {ours:>8.2?}  {against}", kind.as_str());
     }
     Ok(())
 }
 
 fn middle(mut run: impl FnMut()) -> Duration {
-    let mut times: Vec<Duration> = (0..CALLS)
-        .map(|_| {
-            let begin = Instant::now();
-            run();
-            begin.elapsed()
-        })
-        .collect();
+    middle_of((0..CALLS).map(|_| time(&mut run)).collect())
+}
+
+fn both(mut one: impl FnMut(), mut other: impl FnMut()) -> (Duration, Duration) {
+    let times = (0..CALLS).map(|_| (time(&mut one), time(&mut other)));
+    let (one, other) = times.unzip();
+    (middle_of(one), middle_of(other))
+}
+
+fn time(run: &mut impl FnMut()) -> Duration {
+    let begin = Instant::now();
+    run();
+    begin.elapsed()
+}
+
+fn middle_of(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
-    times[CALLS / 2]
+    times[times.len() / 2]
 }
 
 fn call(runtime: &NativeRuntime) {
@@ -73,7 +95,7 @@ fn call(runtime: &NativeRuntime) {
     clippy::disallowed_methods,
     reason = "what is measured is the program itself"
 )]
-fn bare() {
+fn bare_bwrap() {
     let status = std::process::Command::new("bwrap")
         .args([
             "--unshare-all",
@@ -98,5 +120,33 @@ fn bare() {
     assert!(
         status.is_ok_and(|status| status.success()),
         "the bare bwrap fails"
+    );
+}
+
+/// The same for firejail.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what is measured is the program itself"
+)]
+fn bare_firejail() {
+    let status = std::process::Command::new("firejail")
+        .args([
+            "--noprofile",
+            "--quiet",
+            "--caps.drop=all",
+            "--nonewprivs",
+            "--ipc-namespace",
+            "--net=none",
+            "--private-dev",
+            "--allusers",
+            "--whitelist=/run/firejail",
+            "--read-only=/",
+            "--read-write=/tmp",
+        ])
+        .args(["--", "/bin/true"])
+        .status();
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "the bare firejail fails"
     );
 }

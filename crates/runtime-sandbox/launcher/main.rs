@@ -3,9 +3,14 @@
 //! process there, or just before a command that is only limited.
 //!
 //! It reads an order from a descriptor, joins cgroups, sets limits, enters the working directory
-//! and executes the program. As the first process of a PID namespace it stays, reaps what is
-//! orphaned, and reports on a pipe how the command's main process ended: the exact wait status,
-//! which no exit code of a launcher can hold. Otherwise it becomes the command.
+//! and executes the program. As the first process of a PID namespace, or just below one that is not
+//! ours, it stays, reaps what is orphaned, and reports on a pipe how the command's main process
+//! ended: the exact wait status, which no exit code of a launcher can hold. It ends when nobody
+//! reads that pipe any more, and the namespace with it. Otherwise it becomes the command.
+//!
+//! Where whoever made the namespaces cannot do all that is to be done, it does the rest to the
+//! command: a filter of system calls, a ruleset of Landlock. And it believes nobody that there are
+//! namespaces: it looks.
 //!
 //! Usage: `launcher ORDER REPORT EXECUTABLE`, three numbers of descriptors. The format of the order
 //! and of the reports is in `wire.rs`, which the crate shares.
@@ -40,6 +45,15 @@ struct Order {
     limit_count: usize,
     joins: *const i32,
     join_count: usize,
+    filter: *const u64,
+    filter_length: u32,
+    ruleset: i32,
+    rights: u64,
+    /// Strings one after the other, the namespaces and then the grants.
+    apart: *const u8,
+    apart_count: u32,
+    grants: *const u8,
+    grant_count: u32,
 }
 
 /// Where the child leaves what kept it from executing the program, for its parent, whose memory it
@@ -78,7 +92,68 @@ unsafe extern "C" fn launcher_main(stack: *const usize) -> ! {
             fail(&fds, Step::CGROUP, errno);
         }
     }
+    if let Err(errno) = find_apart(&order) {
+        fail(&fds, Step::NAMESPACES, errno);
+    }
+    if let Err(errno) = complete_ruleset(&order) {
+        fail(&fds, Step::RULESET, errno);
+    }
     if order.stays { supervise(&fds, &order) } else { become_command(&fds, &order) }
+}
+
+/// Whether this process is in namespaces of its own, where it ought to be.
+fn find_apart(order: &Order) -> Result<(), Errno> {
+    const DIRECTORY: &[u8] = b"/proc/self/ns/";
+    let mut host = order.apart;
+    for _ in 0..order.apart_count {
+        // SAFETY: the order has so many strings there.
+        let (name, next) = unsafe { split_string(host) };
+        host = next;
+        // What stands before the colon is the name of the link.
+        let kind = name.split(|byte| *byte == b':').next().unwrap_or(name);
+        let mut path = [0_u8; 32];
+        for (to, from) in path.iter_mut().zip(DIRECTORY.iter().chain(kind)) {
+            *to = *from;
+        }
+        let mut own = [0_u8; 64];
+        let length = sys::read_link(path.as_ptr(), &mut own)?;
+        if own.iter().take(length).eq(name) {
+            return Err(Errno::PERM);
+        }
+    }
+    Ok(())
+}
+
+/// Adds what only shows here: a directory over which another one was mounted is not the same.
+fn complete_ruleset(order: &Order) -> Result<(), Errno> {
+    let mut grant = order.grants;
+    for _ in 0..order.grant_count {
+        // SAFETY: the order has so many strings there.
+        let (_, next) = unsafe { split_string(grant) };
+        let directory = sys::open_path(grant)?;
+        let added = sys::landlock_add(order.ruleset, directory, order.rights);
+        let _ = sys::close(directory);
+        added?;
+        grant = next;
+    }
+    Ok(())
+}
+
+/// A string without its NUL byte, and where the next one starts.
+///
+/// # Safety
+///
+/// `text` is a string that ends with a NUL byte and lives as long as the process.
+unsafe fn split_string(text: *const u8) -> (&'static [u8], *const u8) {
+    let mut length = 0;
+    // Volatile, or the compiler takes the loop for a call of `strlen`, which nobody brings along.
+    // SAFETY: not past the NUL byte.
+    while unsafe { ptr::read_volatile(text.wrapping_add(length)) } != 0 {
+        length += 1;
+    }
+    // SAFETY: so many bytes are there.
+    let string = unsafe { core::slice::from_raw_parts(text, length) };
+    (string, text.wrapping_add(length + 1))
 }
 
 /// Becomes the command. The end of the report pipe, without a report, says that it worked.
@@ -104,8 +179,14 @@ fn become_command(fds: &Descriptors, order: &Order) -> ! {
 fn supervise(fds: &Descriptors, order: &Order) -> ! {
     // Nothing that the command starts may trace this process or read its descriptors.
     let _ = sys::make_undumpable();
+    // The first process of a namespace does so anyway.
+    let _ = sys::adopt_orphans();
     let _ = sys::close(fds.order);
     let _ = sys::close(fds.executable);
+    let children = match sys::watch_children() {
+        Ok(children) => children,
+        Err(errno) => fail(fds, Step::LAUNCHER, errno),
+    };
     let mut outcome = Outcome { step: 0, errno: 0 };
     let child = match start(order, &mut outcome) {
         Ok(child) => child,
@@ -118,11 +199,18 @@ fn supervise(fds: &Descriptors, order: &Order) -> ! {
         sys::exit(1);
     }
     // Everything else that the host handed down was for whoever made the sandbox.
-    sys::close_all_but(fds.report);
+    sys::close_all_but([fds.report, children]);
     report(fds.report, Tag::STARTED, 0);
     let mut status = 0;
     loop {
-        match sys::wait(&mut status, false) {
+        match sys::wait(&mut status, true) {
+            Ok(0) => {
+                if sys::wait_for(children, fds.report) {
+                    // The host is gone.
+                    sys::exit(1);
+                }
+                sys::drain(children);
+            }
             Ok(pid) if pid == child => {
                 let exit = status;
                 // Who has no child in here is alone: orphans are children of the first process.
@@ -191,6 +279,22 @@ fn execute(order: &Order, outcome: &mut Outcome, own_group: bool) {
     {
         return failed(Step::WORKING_DIRECTORY, errno);
     }
+    if order.ruleset >= 0 || order.filter_length > 0 {
+        if let Err(errno) = sys::no_new_privileges() {
+            return failed(Step::FILTER, errno);
+        }
+        if order.ruleset >= 0
+            && let Err(errno) = sys::landlock_restrict(order.ruleset)
+        {
+            return failed(Step::RULESET, errno);
+        }
+        // Last: it may forbid what came before.
+        if order.filter_length > 0
+            && let Err(errno) = sys::set_filter(order.filter, order.filter_length as u16)
+        {
+            return failed(Step::FILTER, errno);
+        }
+    }
     let mut tries = 0;
     loop {
         let errno = sys::execute(order.program, order.argv, order.envp);
@@ -232,22 +336,14 @@ fn read_order(order: i32) -> Result<Order, Errno> {
     let (argc, envc) = (header.argc as usize, header.envc as usize);
     let words = sys::map_memory((argc + envc + 2) * size_of::<*const u8>())?.cast::<*const u8>();
     let limits = base.wrapping_add(size_of::<wire::Header>()).cast::<wire::Limit>();
-    let joins = limits.wrapping_add(header.limits as usize).cast::<i32>();
+    let filter = limits.wrapping_add(header.limits as usize).cast::<u64>();
+    let joins = filter.wrapping_add(header.filter as usize).cast::<i32>();
     let mut string = joins.wrapping_add(header.joins as usize).cast::<u8>().cast_const();
     let end = base.wrapping_add(length).cast_const();
-    let mut next = || -> Result<*const u8, Errno> {
+    let mut next = || {
         let start = string;
-        loop {
-            if string >= end {
-                return Err(Errno::INVAL);
-            }
-            // SAFETY: below the end of the mapping.
-            let byte = unsafe { *string };
-            string = string.wrapping_add(1);
-            if byte == 0 {
-                return Ok(start);
-            }
-        }
+        string = skip_string(start, end)?;
+        Ok(start)
     };
     let (working_dir, program) = (next()?, next()?);
     for index in 0..argc {
@@ -261,6 +357,14 @@ fn read_order(order: i32) -> Result<Order, Errno> {
         // SAFETY: as above.
         unsafe { *words.add(argc + 1 + index) = variable };
     }
+    let apart = string;
+    for _ in 0..header.apart {
+        string = skip_string(string, end)?;
+    }
+    let grants = string;
+    for _ in 0..header.grants {
+        string = skip_string(string, end)?;
+    }
     Ok(Order {
         stays: header.stays != 0,
         passes: header.passes != 0,
@@ -272,7 +376,30 @@ fn read_order(order: i32) -> Result<Order, Errno> {
         limit_count: header.limits as usize,
         joins,
         join_count: header.joins as usize,
+        filter,
+        filter_length: header.filter,
+        ruleset: header.ruleset,
+        rights: header.rights,
+        apart,
+        apart_count: header.apart,
+        grants,
+        grant_count: header.grants,
     })
+}
+
+/// Where the string after this one starts, if this one ends before `end`.
+fn skip_string(mut string: *const u8, end: *const u8) -> Result<*const u8, Errno> {
+    loop {
+        if string >= end {
+            return Err(Errno::INVAL);
+        }
+        // SAFETY: below the end of the mapping.
+        let byte = unsafe { *string };
+        string = string.wrapping_add(1);
+        if byte == 0 {
+            return Ok(string);
+        }
+    }
 }
 
 /// Reads decimal digits.

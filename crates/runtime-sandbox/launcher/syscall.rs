@@ -7,6 +7,7 @@ use core::arch::{asm, global_asm};
 pub(crate) struct Errno(pub(crate) i32);
 
 impl Errno {
+    pub(crate) const PERM: Self = Self(1);
     pub(crate) const INTR: Self = Self(4);
     pub(crate) const INVAL: Self = Self(22);
     pub(crate) const TXTBSY: Self = Self(26);
@@ -14,6 +15,7 @@ impl Errno {
 
 #[cfg(target_arch = "x86_64")]
 mod number {
+    pub(super) const READ: usize = 0;
     pub(super) const WRITE: usize = 1;
     pub(super) const CLOSE: usize = 3;
     pub(super) const LSEEK: usize = 8;
@@ -27,17 +29,28 @@ mod number {
     pub(super) const SETPGID: usize = 109;
     pub(super) const PRCTL: usize = 157;
     pub(super) const EXIT_GROUP: usize = 231;
+    pub(super) const OPENAT: usize = 257;
+    pub(super) const READLINKAT: usize = 267;
+    pub(super) const PPOLL: usize = 271;
+    pub(super) const SIGNALFD4: usize = 289;
     pub(super) const PRLIMIT64: usize = 302;
     pub(super) const CLOSE_RANGE: usize = 436;
+    pub(super) const LANDLOCK_ADD_RULE: usize = 445;
+    pub(super) const LANDLOCK_RESTRICT_SELF: usize = 446;
 }
 
 #[cfg(target_arch = "aarch64")]
 mod number {
     pub(super) const FCNTL: usize = 25;
     pub(super) const CHDIR: usize = 49;
+    pub(super) const OPENAT: usize = 56;
     pub(super) const CLOSE: usize = 57;
     pub(super) const LSEEK: usize = 62;
+    pub(super) const READ: usize = 63;
     pub(super) const WRITE: usize = 64;
+    pub(super) const PPOLL: usize = 73;
+    pub(super) const SIGNALFD4: usize = 74;
+    pub(super) const READLINKAT: usize = 78;
     pub(super) const EXIT_GROUP: usize = 94;
     pub(super) const NANOSLEEP: usize = 101;
     pub(super) const RT_SIGPROCMASK: usize = 135;
@@ -48,6 +61,8 @@ mod number {
     pub(super) const WAIT4: usize = 260;
     pub(super) const PRLIMIT64: usize = 261;
     pub(super) const CLOSE_RANGE: usize = 436;
+    pub(super) const LANDLOCK_ADD_RULE: usize = 445;
+    pub(super) const LANDLOCK_RESTRICT_SELF: usize = 446;
 }
 
 /// One system call.
@@ -215,6 +230,100 @@ pub(crate) mod sys {
         result(unsafe { call!(number::WRITE, fd, bytes.as_ptr(), bytes.len()) })
     }
 
+    /// Reads and forgets what a descriptor has to say.
+    pub(crate) fn drain(fd: i32) {
+        let mut bytes = [0_u8; 128];
+        // SAFETY: writes into the array.
+        let _ = unsafe { call!(number::READ, fd, &raw mut bytes, bytes.len()) };
+    }
+
+    /// A descriptor that is readable when a child has ended.
+    pub(crate) fn watch_children() -> Result<i32, Errno> {
+        const BLOCK: usize = 0;
+        const CHILD: u32 = 17;
+        const NONBLOCK_CLOEXEC: usize = 0o2_004_000;
+        let set = 1_u64 << (CHILD - 1);
+        // SAFETY: reads eight bytes.
+        result(unsafe {
+            call!(number::RT_SIGPROCMASK, BLOCK, &raw const set, 0, size_of::<u64>())
+        })?;
+        // SAFETY: as above.
+        let fd = unsafe {
+            call!(number::SIGNALFD4, -1_isize, &raw const set, size_of::<u64>(), NONBLOCK_CLOEXEC)
+        };
+        result(fd).map(|fd| fd as i32)
+    }
+
+    /// Waits until `children` is readable or nobody reads `pipe` any more, which it answers.
+    pub(crate) fn wait_for(children: i32, pipe: i32) -> bool {
+        const READABLE: u32 = 1;
+        const ERROR: u32 = 8;
+        // Descriptor, what is asked in the lower half and what is answered in the upper.
+        let mut entries = [[children.cast_unsigned(), READABLE], [pipe.cast_unsigned(), 0]];
+        // SAFETY: reads and writes two entries of eight bytes.
+        let _ = unsafe { call!(number::PPOLL, &raw mut entries, entries.len(), 0, 0, 0) };
+        // SAFETY: the kernel wrote there behind the compiler's back.
+        let entries = unsafe { core::ptr::read_volatile(&raw const entries) };
+        entries[1][1] >> 16 & ERROR != 0
+    }
+
+    /// The text of a symbolic link; how long it is.
+    pub(crate) fn read_link(path: *const u8, text: &mut [u8]) -> Result<usize, Errno> {
+        // SAFETY: reads a string and writes into the slice.
+        result(unsafe {
+            call!(number::READLINKAT, CURRENT, path, text.as_mut_ptr(), text.len())
+        })
+    }
+
+    /// Relative paths start at the current directory.
+    const CURRENT: isize = -100;
+
+    /// Opens `path` for nothing but its name.
+    pub(crate) fn open_path(path: *const u8) -> Result<i32, Errno> {
+        const PATH_CLOEXEC: usize = 0o12_000_000;
+        // SAFETY: reads a string.
+        let fd = unsafe { call!(number::OPENAT, CURRENT, path, PATH_CLOEXEC, 0) };
+        result(fd).map(|fd| fd as i32)
+    }
+
+    /// Adds to `ruleset` that `rights` are given below `directory`.
+    pub(crate) fn landlock_add(ruleset: i32, directory: i32, rights: u64) -> Result<usize, Errno> {
+        const PATH_BENEATH: usize = 1;
+        let [a, b] = [rights as u32, (rights >> 32) as u32];
+        let rule = [a, b, directory.cast_unsigned()];
+        // SAFETY: reads the twelve bytes of a packed rule.
+        result(unsafe {
+            call!(number::LANDLOCK_ADD_RULE, ruleset, PATH_BENEATH, &raw const rule, 0)
+        })
+    }
+
+    pub(crate) fn landlock_restrict(ruleset: i32) -> Result<usize, Errno> {
+        // SAFETY: touches no memory.
+        result(unsafe { call!(number::LANDLOCK_RESTRICT_SELF, ruleset, 0) })
+    }
+
+    pub(crate) fn no_new_privileges() -> Result<usize, Errno> {
+        const SET_NO_NEW_PRIVS: usize = 38;
+        // SAFETY: touches no memory.
+        result(unsafe { call!(number::PRCTL, SET_NO_NEW_PRIVS, 1, 0, 0, 0) })
+    }
+
+    /// Puts a filter of `length` steps on this thread and on what it starts.
+    pub(crate) fn set_filter(steps: *const u64, length: u16) -> Result<usize, Errno> {
+        const SET_SECCOMP: usize = 22;
+        const FILTER: usize = 2;
+        let program = [usize::from(length), steps as usize];
+        // SAFETY: the kernel reads the length, which is the first 16 bits, and so many steps.
+        result(unsafe { call!(number::PRCTL, SET_SECCOMP, FILTER, &raw const program) })
+    }
+
+    /// What loses its parent becomes our child.
+    pub(crate) fn adopt_orphans() -> Result<usize, Errno> {
+        const SET_CHILD_SUBREAPER: usize = 36;
+        // SAFETY: touches no memory.
+        result(unsafe { call!(number::PRCTL, SET_CHILD_SUBREAPER, 1) })
+    }
+
     pub(crate) fn close(fd: i32) -> Result<usize, Errno> {
         // SAFETY: nobody else in this process owns descriptors.
         result(unsafe { call!(number::CLOSE, fd) })
@@ -302,18 +411,25 @@ pub(crate) mod sys {
     const OLD_KERNEL_TABLE: i32 = 1024;
 
     /// Closes everything but the standard streams and `kept`.
-    pub(crate) fn close_all_but(kept: i32) {
-        // SAFETY: nobody else in this process owns descriptors.
-        let above = result(unsafe { call!(number::CLOSE_RANGE, kept + 1, u32::MAX, 0) });
-        if above.is_ok() {
-            if kept > 3 {
-                // SAFETY: as above.
-                let _ = unsafe { call!(number::CLOSE_RANGE, 3, kept - 1, 0) };
+    pub(crate) fn close_all_but(kept: [i32; 2]) {
+        let [a, b] = kept;
+        let (low, high) = if a < b { (a, b) } else { (b, a) };
+        let mut all = true;
+        for (first, last) in [
+            (3, (low - 1).cast_unsigned()),
+            (low + 1, (high - 1).cast_unsigned()),
+            (high + 1, u32::MAX),
+        ] {
+            if first.cast_unsigned() <= last {
+                // SAFETY: nobody else in this process owns descriptors.
+                all &= result(unsafe { call!(number::CLOSE_RANGE, first, last, 0) }).is_ok();
             }
+        }
+        if all {
             return;
         }
         for fd in 3..OLD_KERNEL_TABLE {
-            if fd != kept {
+            if !kept.contains(&fd) {
                 let _ = close(fd);
             }
         }

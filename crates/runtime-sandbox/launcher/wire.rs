@@ -1,8 +1,10 @@
 //! What the crate and the launcher say to each other. Compiled into both.
 //!
-//! An order is a file: a [`Header`], then that many [`Limit`]s, then that many descriptors of
-//! `cgroup.procs` files (32 bits each), then strings, each with its NUL byte: the working
-//! directory (empty: stay), the program, the arguments from the name on, the environment.
+//! An order is a file: a [`Header`], then that many [`Limit`]s, then that many steps of a filter of
+//! system calls (64 bits each), then that many descriptors of `cgroup.procs` files (32 bits each),
+//! then strings, each with its NUL byte: the working directory (empty: stay), the program, the
+//! arguments from the name on, the environment, the namespaces of the host, the directories to be
+//! added to the ruleset.
 //!
 //! A report is a record of [`RECORD`] bytes: a [`Tag`] and a value, 32 bits each, little-endian.
 
@@ -24,6 +26,16 @@ pub(crate) struct Header {
     /// Not 0: what the launcher inherited, other than its own descriptors, passes to the program,
     /// which is a launcher too.
     pub(crate) passes: u32,
+    /// The steps of the filter that the command gets; 0 is none.
+    pub(crate) filter: u32,
+    /// The namespaces, as `/proc/self/ns` names them, in which the launcher must not find itself.
+    pub(crate) apart: u32,
+    /// An open ruleset of Landlock that the command gets; negative is none.
+    pub(crate) ruleset: i32,
+    /// The directories, as the launcher sees them, that are added to the ruleset.
+    pub(crate) grants: u32,
+    /// What the ruleset gives below those.
+    pub(crate) rights: u64,
 }
 
 /// One limit, as `setrlimit` takes it.
@@ -57,4 +69,7 @@ impl Step {
     pub(crate) const LIMIT: Self = Self(3);
     pub(crate) const WORKING_DIRECTORY: Self = Self(4);
     pub(crate) const PROGRAM: Self = Self(5);
+    pub(crate) const NAMESPACES: Self = Self(6);
+    pub(crate) const RULESET: Self = Self(7);
+    pub(crate) const FILTER: Self = Self(8);
 }

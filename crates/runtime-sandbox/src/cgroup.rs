@@ -312,4 +312,24 @@ mod tests {
         assert_eq!(at("pids"), [parent("/cg/pids/c")]);
         assert_eq!(at("cpu"), []);
     }
+
+    #[test]
+    fn groups_of_the_second_version_stand_where_the_controller_is_passed_on() {
+        let mount = tempfile::tempdir().unwrap();
+        let top = mount.path();
+        fs::create_dir_all(top.join("user/session")).unwrap();
+        fs::write(top.join("cgroup.subtree_control"), "cpu memory pids\n").unwrap();
+        fs::write(top.join("user/cgroup.subtree_control"), "pids\n").unwrap();
+        let mounts = format!("30 1 0:30 / {} rw - cgroup2 cgroup2 rw\n", top.display());
+        let at = |own: &str, controller| {
+            let found = candidates(&mounts, own, controller).into_iter();
+            found.map(|parent| parent.directory).collect::<Vec<_>>()
+        };
+        // Beside the own group, whose processes keep it from having controllers below.
+        assert_eq!(at("0::/user/session\n", "pids"), [top.join("user")]);
+        assert!(at("0::/user/session\n", "memory").is_empty());
+        assert_eq!(at("0::/user\n", "memory"), [top]);
+        // Only the root of all has both processes and controllers.
+        assert_eq!(at("0::/\n", "memory"), [top]);
+    }
 }

@@ -1,8 +1,8 @@
 //! What the native backend is given: one confiner for each kind of sandbox.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use prx_runtime_core::backend::Exit;
@@ -15,15 +15,17 @@ use prx_runtime_core::{
 use crate::bubblewrap::{self, Frame};
 use crate::cgroup::{self, Group};
 use crate::limits::{Limits, Surroundings};
-use crate::order::{Launcher, Order, Ordered, Role};
+use crate::machine::Machine;
+use crate::order::{Guard, Launcher, Lent, Order, Ordered, Role};
 use crate::policy::Policy;
 use crate::seccomp::{self, Sockets};
-use crate::{landlock, machine, memfd};
+use crate::{account, firejail, landlock, memfd};
 
 /// Confines commands by what `[security]` says.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     name: &'static str,
+    machine: Machine,
     means: Means,
     launcher: Launcher,
     limits: Limits,
@@ -36,26 +38,47 @@ pub(crate) struct Sandbox {
 enum Means {
     /// Nothing does; there are limits at most.
     Nothing,
-    Bubblewrap {
-        program: PathBuf,
-        policy: Policy,
-        allow_network: bool,
-        filter: Vec<u8>,
-    },
+    Bubblewrap(Program),
+    Firejail(Program),
     Landlock {
         policy: Policy,
         rules: landlock::Ruleset,
     },
 }
 
+/// A program that makes namespaces, and what they are to be.
+#[derive(Debug)]
+struct Program {
+    file: PathBuf,
+    policy: Policy,
+    allow_network: bool,
+    filter: Vec<u8>,
+}
+
+impl Program {
+    fn new(file: PathBuf, policy: Policy, allow_network: bool) -> Result<Self> {
+        let sockets = if allow_network {
+            Sockets::All
+        } else {
+            Sockets::Namespaced
+        };
+        Ok(Self {
+            file,
+            policy,
+            allow_network,
+            filter: seccomp::filter_bytes(sockets)?,
+        })
+    }
+}
+
 impl Sandbox {
     /// The sandbox of `kind`, without trying it. `missing` is what a stronger sandbox would have
-    /// enforced and this machine cannot. `bwrap` is the program where it is not the one on PATH.
+    /// enforced and this machine cannot.
     pub(crate) fn new(
+        machine: &Machine,
         kind: SandboxKind,
         security: &SecurityConfig,
         missing: Option<String>,
-        bwrap: Option<PathBuf>,
     ) -> Result<Self> {
         if !Launcher::EXISTS {
             return Err(Error::new(
@@ -68,25 +91,33 @@ impl Sandbox {
         let network = config.allow_network;
         let (means, mut isolation, around) = match kind {
             SandboxKind::Bubblewrap => {
-                let sockets = if network {
-                    Sockets::All
-                } else {
-                    Sockets::Namespaced
-                };
-                let means = Means::Bubblewrap {
-                    program: bwrap.map_or_else(|| find("bwrap", "bubblewrap"), Ok)?,
-                    policy,
-                    allow_network: network,
-                    filter: seccomp::filter_bytes(sockets)?,
-                };
+                let file = machine.find("bwrap", "bubblewrap")?;
                 let around = Surroundings {
                     launchers: 2,
                     user_namespace: true,
                 };
-                (means, namespaced("bubblewrap", network), around)
+                let isolation = namespaced(
+                    "bubblewrap",
+                    "user, mount, pid, ipc, uts and cgroup namespaces",
+                    network,
+                );
+                let program = Program::new(file, policy, network)?;
+                (Means::Bubblewrap(program), isolation, around)
+            }
+            SandboxKind::Firejail => {
+                let file = machine.find("firejail", "firejail")?;
+                account::check()?;
+                let around = Surroundings {
+                    launchers: 3,
+                    user_namespace: false,
+                };
+                let isolation = firejailed(network, machine.landlock());
+                let program = Program::new(file, policy, network)?;
+                (Means::Firejail(program), isolation, around)
             }
             SandboxKind::Landlock => {
-                let (rules, isolation) = landlock::Ruleset::new(config)?;
+                let version = machine.landlock().unwrap_or(0);
+                let (rules, isolation) = landlock::Ruleset::new(config, version)?;
                 let around = Surroundings {
                     launchers: 0,
                     user_namespace: false,
@@ -137,6 +168,7 @@ impl Sandbox {
         })?;
         Ok(Self {
             name: kind.as_str(),
+            machine: machine.clone(),
             means,
             launcher,
             limits,
@@ -145,62 +177,107 @@ impl Sandbox {
         })
     }
 
-    fn bubblewrap(
-        &self,
-        command: &LocalCommand,
-        (program, policy, allow_network, filter): (&Path, &Policy, bool, &[u8]),
-    ) -> Result<Launch> {
-        let rules = policy.rules(&command.working_dir)?;
+    fn bubblewrap(&self, command: &LocalCommand, program: &Program) -> Result<Launch> {
+        let rules = program.policy.rules(&command.working_dir)?;
         let opened = self.limits.open(command.id, self.around)?;
         let inner = self
             .launcher
             .ordered(&Order {
                 role: Role::Stay,
                 limits: &opened.limits,
-                joins: &[],
                 working_dir: Some(&command.working_dir),
                 ..order_of(command)
             })
             .map_err(prepare)?;
-        let filter = memfd::holding("prx-filter", filter).map_err(prepare)?;
+        let filter = memfd::holding("prx-filter", &program.filter).map_err(prepare)?;
         let frame = Frame {
-            allow_network,
+            allow_network: program.allow_network,
             filter: filter.as_raw_fd(),
         };
         let list = bubblewrap::arguments(frame, &rules);
         let list = memfd::holding("prx-arguments", &bubblewrap::encode(&list)).map_err(prepare)?;
+        let options = vec!["--args".into(), list.as_raw_fd().to_string().into()];
+        let mut held = vec![filter, list];
+        held.extend(rules.into_iter().map(|rule| rule.file));
+        self.within(command, program, options, inner, held, opened.group)
+    }
+
+    fn firejail(&self, command: &LocalCommand, program: &Program) -> Result<Launch> {
+        let rules = program.policy.rules(&command.working_dir)?;
+        let profile = firejail::profile(&rules, firejail::Caller::current())?;
+        let apart = firejail::host_namespaces(program.allow_network).map_err(prepare)?;
+        let ruleset = match self.machine.landlock() {
+            Some(_) => landlock::write_rules(&rules)?,
+            None => None,
+        };
+        let opened = self.limits.open(command.id, self.around)?;
+        let inner = self
+            .launcher
+            .ordered(&Order {
+                role: Role::Stay,
+                limits: &opened.limits,
+                working_dir: Some(&command.working_dir),
+                guard: Guard {
+                    filter: &program.filter,
+                    ruleset: ruleset.as_ref().map(|rules| Lent {
+                        file: rules.file.as_raw_fd(),
+                        grants: &firejail::FRESH_AND_WRITABLE,
+                        rights: rules.rights,
+                    }),
+                    apart: &apart,
+                },
+                ..order_of(command)
+            })
+            .map_err(prepare)?;
+        let text = memfd::holding("prx-profile", profile.text.as_bytes()).map_err(prepare)?;
+        let mut kept: Vec<RawFd> = inner.inherited.iter().map(AsRawFd::as_raw_fd).collect();
+        kept.extend(ruleset.iter().map(|rules| rules.file.as_raw_fd()));
+        let options = firejail::arguments(program.allow_network, text.as_raw_fd(), &kept);
+        let mut held = vec![text];
+        held.extend(profile.files);
+        held.extend(rules.into_iter().map(|rule| rule.file));
+        held.extend(ruleset.map(|rules| rules.file));
+        self.within(command, program, options, inner, held, opened.group)
+    }
+
+    /// The launch of `program` with its options and, in the namespaces that it makes, of `inner`.
+    fn within(
+        &self,
+        command: &LocalCommand,
+        program: &Program,
+        options: Vec<OsString>,
+        inner: Ordered,
+        held: Vec<OwnedFd>,
+        group: Option<Group>,
+    ) -> Result<Launch> {
         let Ordered {
             program: entry,
             args: entry_args,
             mut inherited,
             report,
         } = inner;
-        let mut args = vec![
-            "--args".into(),
-            list.as_raw_fd().to_string().into(),
-            entry.into(),
-        ];
+        let mut args = options;
+        args.push(entry.into());
         args.extend(entry_args.map(OsString::from));
-        inherited.extend([filter, list]);
-        inherited.extend(rules.into_iter().map(|rule| rule.file));
-        let environment = mark_of(command);
-        let mut launch = Launch {
-            program: program.to_owned(),
-            name: "bwrap".into(),
+        inherited.extend(held);
+        let name = program.file.file_name().unwrap_or_default().to_owned();
+        let launch = Launch {
+            program: program.file.clone(),
+            name,
             args,
-            environment,
+            environment: mark_of(command),
             working_dir: "/".into(),
             inherited,
             on_thread: None,
             report: Some(report),
-            supervisors: 2,
+            supervisors: self.around.launchers,
             hold: Box::new(()),
             isolation: Arc::clone(&self.isolation),
         };
-        if let Some(group) = opened.group {
-            launch = self.joining(launch, group)?;
+        match group {
+            Some(group) => self.joining(launch, group),
+            None => Ok(launch),
         }
-        Ok(launch)
     }
 
     /// Starts what `launch` starts by way of a launcher that joins `group` first.
@@ -213,6 +290,7 @@ impl Sandbox {
                 limits: &[],
                 joins: &cgroup::numbers(&members),
                 working_dir: None,
+                guard: Guard::default(),
                 program: &launch.program,
                 name: &launch.name,
                 args: launch.args.iter().map(OsString::as_os_str).collect(),
@@ -298,12 +376,8 @@ impl Confiner for Sandbox {
     fn confine(&self, command: &LocalCommand) -> Result<Launch> {
         match &self.means {
             Means::Nothing => self.direct(command),
-            Means::Bubblewrap {
-                program,
-                policy,
-                allow_network,
-                filter,
-            } => self.bubblewrap(command, (program, policy, *allow_network, filter)),
+            Means::Bubblewrap(program) => self.bubblewrap(command, program),
+            Means::Firejail(program) => self.firejail(command, program),
             Means::Landlock { policy, rules } => {
                 let hook = rules.for_thread(policy.rules(&command.working_dir)?)?;
                 let mut launch = self.direct(command)?;
@@ -315,7 +389,8 @@ impl Confiner for Sandbox {
 
     fn hint(&self) -> Option<String> {
         match self.means {
-            Means::Bubblewrap { .. } => machine::hint(),
+            Means::Bubblewrap(_) => self.machine.hint(),
+            Means::Firejail(_) => Some(firejail::HINT.to_owned()),
             Means::Nothing | Means::Landlock { .. } => None,
         }
     }
@@ -355,11 +430,11 @@ fn bare() -> Isolation {
     )
 }
 
-fn namespaced(name: &'static str, allow_network: bool) -> Isolation {
+fn namespaced(name: &'static str, namespaces: &'static str, allow_network: bool) -> Isolation {
     let mut isolation = Isolation::new(IsolationLevel::Sandbox);
     for what in [
         name,
-        "user, mount, pid, ipc, uts and cgroup namespaces",
+        namespaces,
         "no capabilities",
         "no new privileges",
         "seccomp",
@@ -377,6 +452,24 @@ fn namespaced(name: &'static str, allow_network: bool) -> Isolation {
     }
 }
 
+fn firejailed(allow_network: bool, landlock: Option<i32>) -> Isolation {
+    let isolation = namespaced(
+        "firejail",
+        "mount, pid, ipc and uts namespaces",
+        allow_network,
+    );
+    match landlock {
+        Some(version) => landlock::judge(
+            isolation.applied(format!("landlock for writing (interface {version})")),
+            version,
+        ),
+        None => isolation.not_enforced(
+            "firejail: by itself it cannot keep commands from writing to all that is mounted, and \
+             this kernel has no Landlock to add",
+        ),
+    }
+}
+
 /// The order for the command itself, with neither limits nor a directory to enter.
 fn order_of(command: &LocalCommand) -> Order<'_> {
     Order {
@@ -384,6 +477,7 @@ fn order_of(command: &LocalCommand) -> Order<'_> {
         limits: &[],
         joins: &[],
         working_dir: None,
+        guard: Guard::default(),
         program: &command.program,
         name: &command.name,
         args: command.args.iter().map(OsString::as_os_str).collect(),
@@ -402,16 +496,6 @@ fn pairs(environment: &[(OsString, OsString)]) -> Vec<(&OsStr, &OsStr)> {
 fn mark_of(command: &LocalCommand) -> Vec<(OsString, OsString)> {
     let mark = |(name, _): &&(OsString, OsString)| name == EXECUTION_ID_VARIABLE;
     command.environment.iter().filter(mark).cloned().collect()
-}
-
-fn find(program: &str, package: &str) -> Result<PathBuf> {
-    which::which(program).and_then(|path| path.canonicalize().map_err(|_| which::Error::CannotCanonicalize)).map_err(|_| {
-        Error::new(
-            ErrorKind::Unavailable,
-            format!("security.sandbox.backend = \"{package}\" needs the program `{program}`, which is not on PATH"),
-        )
-        .with_hint(format!("install the package `{package}`"))
-    })
 }
 
 fn prepare(error: std::io::Error) -> Error {

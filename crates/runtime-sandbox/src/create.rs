@@ -1,6 +1,5 @@
 //! From a configuration to a confiner.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use prx_runtime_core::Result;
@@ -8,7 +7,7 @@ use prx_runtime_core::config::{SandboxKind, SecurityConfig};
 use prx_runtime_core::confine::Confiner;
 
 use crate::confiner::Sandbox;
-use crate::landlock;
+use crate::machine::Machine;
 
 /// What `backend = "auto"` tries, in this order: the strongest first.
 pub const AUTO: [SandboxKind; 3] = [
@@ -28,21 +27,20 @@ pub const AUTO: [SandboxKind; 3] = [
 /// [`ErrorKind::Refused`](prx_runtime_core::ErrorKind::Refused) where something cannot be enforced
 /// and `security.sandbox.level` is `require`.
 pub fn confiner(kind: SandboxKind, security: &SecurityConfig) -> Result<Arc<dyn Confiner>> {
-    Ok(Arc::new(Sandbox::new(kind, security, None, None)?))
+    confiner_on(&Machine::current(), kind, security)
 }
 
-/// Bubblewrap by the program at `bwrap`, whatever is on PATH.
+/// The same on a `machine` that is not the one we run on.
 ///
 /// # Errors
 ///
 /// As [`confiner`].
-pub fn bubblewrap_at(bwrap: PathBuf, security: &SecurityConfig) -> Result<Arc<dyn Confiner>> {
-    Ok(Arc::new(Sandbox::new(
-        SandboxKind::Bubblewrap,
-        security,
-        None,
-        Some(bwrap),
-    )?))
+pub fn confiner_on(
+    machine: &Machine,
+    kind: SandboxKind,
+    security: &SecurityConfig,
+) -> Result<Arc<dyn Confiner>> {
+    Ok(Arc::new(Sandbox::new(machine, kind, security, None)?))
 }
 
 /// For `level = "best-effort"` on a machine where no sandbox works: the limits alone, and `missing`
@@ -53,15 +51,8 @@ pub fn bubblewrap_at(bwrap: PathBuf, security: &SecurityConfig) -> Result<Arc<dy
 /// As [`confiner`]; [`ErrorKind::Refused`](prx_runtime_core::ErrorKind::Refused) where the level is
 /// `require`.
 pub fn unconfined(security: &SecurityConfig, missing: String) -> Result<Arc<dyn Confiner>> {
-    Ok(Arc::new(Sandbox::new(
-        SandboxKind::None,
-        security,
-        Some(missing),
-        None,
-    )?))
-}
-
-/// The version of the Landlock interface of this kernel, if it has one and it is on.
-pub fn has_landlock() -> Option<i32> {
-    Some(landlock::kernel_version()).filter(|version| *version > 0)
+    let machine = Machine::current();
+    let kind = SandboxKind::None;
+    let sandbox = Sandbox::new(&machine, kind, security, Some(missing))?;
+    Ok(Arc::new(sandbox))
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use prx_runtime_core::config::ConfigPath;
 
+use crate::mounts;
 use crate::policy::{Access, Origin, Wish};
 
 /// Below the caller's home: keys, tokens, passwords.
@@ -86,46 +87,12 @@ pub(crate) fn wishes(allow_network: bool) -> Vec<Wish> {
     {
         add(socket.into(), Access::Hidden);
     }
-    for mount in other_process_tables(&std::fs::read("/proc/self/mountinfo").unwrap_or_default()) {
-        add(mount, Access::Hidden);
+    // Other mounts of it than `/proc`, such as in a prepared root for chroot: they show the
+    // environment of every process.
+    for mount in mounts::all() {
+        if mount.kind == "proc" && !mount.point.starts_with("/proc") {
+            add(mount.point, Access::Hidden);
+        }
     }
     wishes
-}
-
-/// Mounts of `proc` elsewhere than at `/proc`, such as in a prepared root for chroot: they show
-/// the environment of every process.
-fn other_process_tables(mounts: &[u8]) -> Vec<PathBuf> {
-    String::from_utf8_lossy(mounts)
-        .lines()
-        .filter_map(|line| {
-            let (mount, kind) = line.split_once(" - ")?;
-            let path = unescape(mount.split(' ').nth(4)?);
-            (kind.split(' ').next()? == "proc" && !Path::new(&path).starts_with("/proc"))
-                .then(|| path.into())
-        })
-        .collect()
-}
-
-/// Blanks and backslashes stand there as octal numbers.
-fn unescape(text: &str) -> String {
-    text.replace("\\040", " ")
-        .replace("\\011", "\t")
-        .replace("\\012", "\n")
-        .replace("\\134", "\\")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_mounts_of_proc_are_found() {
-        let mounts = b"22 1 0:20 / /proc rw shared:5 - proc proc rw\n\
-            23 1 0:21 / /srv/a\\040root/proc rw - proc proc rw\n\
-            24 1 0:22 / /sys rw - sysfs sysfs rw\n";
-        assert_eq!(
-            other_process_tables(mounts),
-            [PathBuf::from("/srv/a root/proc")]
-        );
-    }
 }

@@ -49,9 +49,8 @@ pub(crate) struct Ruleset {
 }
 
 impl Ruleset {
-    /// The ruleset of `config`, and what it isolates on this kernel.
-    pub(crate) fn new(config: &SandboxConfig) -> Result<(Self, Isolation)> {
-        let version = kernel_version();
+    /// The ruleset of `config`, and what it isolates on a kernel with that version of the interface.
+    pub(crate) fn new(config: &SandboxConfig, version: i32) -> Result<(Self, Isolation)> {
         if version < 1 {
             return Err(Error::new(
                 ErrorKind::Unavailable,
@@ -106,6 +105,40 @@ impl Ruleset {
     }
 }
 
+/// What keeps a command from writing anywhere but below some directories, for a launcher.
+#[derive(Debug)]
+pub(crate) struct WriteRules {
+    pub(crate) file: OwnedFd,
+    /// What the rules give: all that writes, as far as this kernel knows it.
+    pub(crate) rights: u64,
+}
+
+/// Rules by which only what `rules` say is written can be, below it and whatever else is said there:
+/// that is left to mounts. `None` where the kernel has no Landlock.
+pub(crate) fn write_rules(rules: &[Rule]) -> Result<Option<WriteRules>> {
+    let version = ABI::from(kernel_version());
+    if version == ABI::Unsupported {
+        return Ok(None);
+    }
+    let all = AccessFs::from_write(version.min(NEWEST));
+    let make = || -> Result<RulesetCreated, ::landlock::RulesetError> {
+        let mut ruleset = Builder::default().handle_access(all)?.create()?;
+        for rule in rules.iter().filter(|rule| rule.access == Access::Write) {
+            let mut rights = all;
+            if !rule.is_dir {
+                rights &= AccessFs::from_file(NEWEST);
+            }
+            ruleset = ruleset.add_rule(PathBeneath::new(&rule.file, rights))?;
+        }
+        Ok(ruleset)
+    };
+    let file: Option<OwnedFd> = make().map_err(failed)?.into();
+    Ok(file.map(|file| WriteRules {
+        file,
+        rights: all.bits(),
+    }))
+}
+
 /// The version of Landlock's interface, 0 where the kernel has none or keeps it off.
 pub(crate) fn kernel_version() -> i32 {
     const VERSION: libc::c_uint = 1;
@@ -133,9 +166,7 @@ fn isolation(version: i32, allow_network: bool) -> Isolation {
         .open(Exposure::FileMetadata)
         // They can be listed.
         .open(Exposure::HostProcesses);
-    if version < TRUNCATION {
-        isolation = isolation.not_enforced("landlock: truncating files needs Linux 6.2");
-    }
+    isolation = judge(isolation, version);
     if version < SIGNALS {
         isolation = isolation.not_enforced("landlock: signals to other processes need Linux 6.12");
     }
@@ -145,6 +176,15 @@ fn isolation(version: i32, allow_network: bool) -> Isolation {
             .open(Exposure::UnixSockets)
     } else {
         isolation.applied("no sockets")
+    }
+}
+
+/// What an interface of that version cannot keep from being written.
+pub(crate) fn judge(isolation: Isolation, version: i32) -> Isolation {
+    if version < TRUNCATION {
+        isolation.not_enforced("landlock: truncating files needs Linux 6.2")
+    } else {
+        isolation
     }
 }
 

@@ -10,8 +10,10 @@
 //!   fresh `/proc` and `/dev`, nothing of `/run`, and the rest of the file system read-only.
 //! * **landlock**: the kernel's own, on the thread that starts the command; with a seccomp filter
 //!   that leaves it no sockets, and no capabilities. The host itself is never restricted.
+//! * **firejail**: namespaces by the program of that name, which is setuid and needs no user
+//!   namespaces, with mounts that hide, and with what landlock and a seccomp filter do inside.
 //!
-//! Between either and a command stands a launcher of a few kilobytes that this crate carries
+//! Between each and a command stands a launcher of a few kilobytes that this crate carries
 //! inside itself: it sets limits, and as the first process of a PID namespace it reports the exact
 //! end of the command, out of the command's reach.
 //!
@@ -19,19 +21,23 @@
 
 #![cfg(target_os = "linux")]
 
+mod account;
 mod bubblewrap;
 mod capabilities;
 mod cgroup;
 mod confiner;
 mod create;
 mod defaults;
+mod firejail;
 mod landlock;
 mod limits;
 mod machine;
 mod memfd;
+mod mounts;
 mod order;
 mod policy;
 mod resolve;
 mod seccomp;
 
-pub use create::{AUTO, bubblewrap_at, confiner, has_landlock, unconfined};
+pub use create::{AUTO, confiner, confiner_on, unconfined};
+pub use machine::Machine;

@@ -14,8 +14,8 @@ const MEBIBYTE: u64 = 1 << 20;
 /// What stands around a command and counts as a process, beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Surroundings {
-    /// Processes in the cgroup that are not the command's.
-    pub(crate) launchers: u64,
+    /// Processes that are not the command's: in the cgroup, and generations above the command.
+    pub(crate) launchers: u32,
     /// The command is in a user namespace of its own, whose first process is a launcher.
     pub(crate) user_namespace: bool,
 }
@@ -140,13 +140,16 @@ impl Limits {
             let own = count.saturating_add(1);
             match self.processes {
                 Processes::Unlimited => {}
-                Processes::Cgroup => group_processes = Some(own.saturating_add(around.launchers)),
+                Processes::Cgroup => {
+                    group_processes = Some(own.saturating_add(around.launchers.into()))
+                }
                 Processes::Namespace => {
                     let all = own.saturating_add(1);
                     limits.push(limit(Resource::Nproc, all, all));
                 }
                 Processes::User => {
-                    let all = own.saturating_add(tasks_of_the_user());
+                    let around = tasks_of_the_user().saturating_add(around.launchers.into());
+                    let all = own.saturating_add(around);
                     limits.push(limit(Resource::Nproc, all, all));
                 }
             }

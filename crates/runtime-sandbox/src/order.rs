@@ -19,7 +19,7 @@ pub(crate) use wire::Limit;
 /// What becomes of the launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It stays as the first process of a PID namespace.
+    /// It stays, as the first process of a PID namespace or below one that is not ours.
     Stay,
     /// It becomes the command.
     Become,
@@ -34,10 +34,30 @@ pub(crate) struct Order<'a> {
     /// Open `cgroup.procs` files of the groups to join.
     pub(crate) joins: &'a [RawFd],
     pub(crate) working_dir: Option<&'a Path>,
+    pub(crate) guard: Guard<'a>,
     pub(crate) program: &'a Path,
     pub(crate) name: &'a OsStr,
     pub(crate) args: Vec<&'a OsStr>,
     pub(crate) environment: Vec<(&'a OsStr, &'a OsStr)>,
+}
+
+/// What the launcher does to the command where the maker of its namespaces cannot.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Guard<'a> {
+    /// A filter of system calls, as the kernel takes it.
+    pub(crate) filter: &'a [u8],
+    pub(crate) ruleset: Option<Lent<'a>>,
+    /// The namespaces of the host, which must not be the launcher's: `pid:[4026531836]`.
+    pub(crate) apart: &'a [String],
+}
+
+/// A ruleset of Landlock that the launcher inherits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lent<'a> {
+    pub(crate) file: RawFd,
+    /// Directories as the launcher sees them, and what is given below.
+    pub(crate) grants: &'a [&'a str],
+    pub(crate) rights: u64,
 }
 
 impl Order<'_> {
@@ -51,15 +71,24 @@ impl Order<'_> {
             length(self.args.len() + 1),
             length(self.environment.len()),
             u32::from(self.role == Role::Pass),
+            length(self.guard.filter.len() / 8),
+            length(self.guard.apart.len()),
         ] {
             bytes.extend(word.to_ne_bytes());
         }
+        let (ruleset, grants, rights) = self.guard.ruleset.map_or((-1, &[][..], 0), |lent| {
+            (lent.file, lent.grants, lent.rights)
+        });
+        bytes.extend(ruleset.to_ne_bytes());
+        bytes.extend(length(grants.len()).to_ne_bytes());
+        bytes.extend(rights.to_ne_bytes());
         debug_assert_eq!(bytes.len(), size_of::<wire::Header>());
         for limit in self.limits {
             for word in [limit.resource, limit.soft, limit.hard] {
                 bytes.extend(word.to_ne_bytes());
             }
         }
+        bytes.extend(self.guard.filter);
         for join in self.joins {
             bytes.extend(join.to_ne_bytes());
         }
@@ -78,6 +107,12 @@ impl Order<'_> {
         }
         for (name, value) in &self.environment {
             string(&[name.as_bytes(), b"=", value.as_bytes()].concat());
+        }
+        for name in self.guard.apart {
+            string(name.as_bytes());
+        }
+        for directory in grants {
+            string(directory.as_bytes());
         }
         bytes
     }
@@ -142,6 +177,8 @@ fn parse(record: [u8; ReportPipe::RECORD]) -> Option<Report> {
                 wire::Step::LIMIT => Step::Limit,
                 wire::Step::WORKING_DIRECTORY => Step::WorkingDirectory,
                 wire::Step::PROGRAM => Step::Program,
+                wire::Step::NAMESPACES => Step::Namespaces,
+                wire::Step::RULESET | wire::Step::FILTER => Step::Filter,
                 wire::Step::LAUNCHER => Step::Launcher,
                 _ => return None,
             },

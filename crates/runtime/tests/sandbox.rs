@@ -40,27 +40,51 @@ async fn a_limit_alone_is_enforced_and_is_no_isolation() {
     assert_eq!(output.isolation.level, IsolationLevel::None);
 }
 
-#[tokio::test]
-async fn a_sandbox_that_cannot_be_is_refused_or_said() {
-    let text = |level: &str| {
+#[test]
+fn a_sandbox_that_cannot_be_is_refused_or_said() {
+    // In a process of its own, which finds no program: what is on PATH belongs to all of a process.
+    let (name, marker) = (
+        "a_sandbox_that_cannot_be_is_refused_or_said",
+        "PRX_TEST_WITHOUT_PROGRAMS",
+    );
+    if std::env::var_os(marker).is_none() {
+        let output = again(name).env(marker, "1").env("PATH", "").output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        return;
+    }
+    let text = |backend: &str, level: &str| {
         format!(
             "[runtime]\nbackend = \"native\"\n\
-             [security.sandbox]\nbackend = \"firejail\"\nlevel = \"{level}\"\n"
+             [security.sandbox]\nbackend = \"{backend}\"\nlevel = \"{level}\"\n"
         )
     };
-    let error = create_runtime(&config(&text("require")))
-        .await
-        .err()
-        .unwrap();
-    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-    let runtime = create_runtime(&config(&text("best-effort"))).await.unwrap();
-    let output = runtime.run(ExecutionRequest::shell("true")).await.unwrap();
-    assert_eq!(output.isolation.level, IsolationLevel::None);
-    assert!(
-        output.isolation.to_string().contains("firejail"),
-        "{}",
-        output.isolation
-    );
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        for backend in ["firejail", "bubblewrap"] {
+            let error = create_runtime(&config(&text(backend, "require"))).await;
+            let error = error.err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+            let said = error.to_string();
+            assert!(said.contains("security.sandbox.backend"), "{said}");
+            assert!(said.contains("install"), "{said}");
+            let runtime = create_runtime(&config(&text(backend, "best-effort"))).await;
+            let output = runtime.unwrap().run(ExecutionRequest::shell(":")).await;
+            let isolation = output.unwrap().isolation;
+            assert_eq!(isolation.level, IsolationLevel::None);
+            assert!(isolation.to_string().contains(backend), "{isolation}");
+        }
+    });
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "starts this very test with another PATH"
+)]
+fn again(test: &str) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]);
+    command
 }
 
 #[test]

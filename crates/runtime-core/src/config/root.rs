@@ -9,8 +9,8 @@ use super::deserializer::from_table;
 use super::document::Document;
 use super::fault::Fault;
 use super::runtime::RuntimeConfig;
-use super::security::SecurityConfig;
-use super::tools::ToolsConfig;
+use super::security::{SandboxKind, SecurityConfig};
+use super::tools::{ToolKind, ToolsConfig};
 use crate::{Error, ErrorKind, Result};
 
 /// Everything an operator can set.
@@ -112,7 +112,31 @@ impl Config {
             .map_err(|fault| fault.under("security"))?;
         self.tools
             .check(&self.runtime.wasm)
-            .map_err(|fault| fault.under("tools"))
+            .map_err(|fault| fault.under("tools"))?;
+        self.check_that_the_sandbox_has_something_to_confine()
+    }
+
+    /// A sandbox that is asked for by name and confines nothing is taken for protection that is not
+    /// there. `auto` is at ease with a backend that isolates by other means.
+    fn check_that_the_sandbox_has_something_to_confine(&self) -> Result<(), Fault> {
+        let sandbox = self.security.sandbox.backend;
+        let local_tools = self.tools.custom.values();
+        if self.runtime.backend != "docker"
+            || matches!(sandbox, SandboxKind::None | SandboxKind::Auto)
+            || local_tools
+                .into_iter()
+                .any(|tool| tool.kind == ToolKind::Native)
+        {
+            return Ok(());
+        }
+        let problem = format!(
+            "\"{sandbox}\" confines local commands, and with `runtime.backend = \"docker\"` there \
+             are none: the container isolates them; expected \"none\", or \"auto\" for a file that \
+             is used with other backends too, or `runtime.backend = \"native\"`"
+        );
+        Err(Fault::at("backend", problem)
+            .under("sandbox")
+            .under("security"))
     }
 
     /// Sections of `text` that are ignored although their names are close to ours, such as

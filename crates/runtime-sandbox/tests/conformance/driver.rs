@@ -14,9 +14,9 @@ pub(crate) struct SandboxDriver(pub(crate) SandboxKind);
 impl Driver for SandboxDriver {
     fn name(&self) -> &'static str {
         match self.0 {
-            // Where the sandbox has to be there this is the one that has to work: the kernel of a
-            // machine may be without Landlock, and then the suite says so.
-            SandboxKind::Bubblewrap => "sandbox",
+            // Where the sandbox has to be there these have to work: what can be installed. The kernel
+            // of a machine may be without Landlock, and then the suite says so.
+            SandboxKind::Bubblewrap | SandboxKind::Firejail => "sandbox",
             other => other.as_str(),
         }
     }

@@ -1,9 +1,11 @@
 //! The kernel: settings, namespaces, calls that no command needs.
 
+use std::io::Read as _;
+
 use libtest_mimic::Failed;
 
-use crate::Entry;
 use crate::stage::{Stage, check, told};
+use crate::{Entry, caller};
 
 pub(crate) const TRIALS: &[Entry] = &[
     ("kernel_settings_are_not_written", settings),
@@ -130,12 +132,33 @@ fn closed_calls(stage: &Stage) -> Result<(), Failed> {
 }
 
 fn typing(stage: &Stage) -> Result<(), Failed> {
-    // Not into a terminal, since none is there; what counts is that the call is refused before
-    // the kernel looks at what it is called on (EPERM and not ENOTTY).
+    const MARK: &str = "PRX_TRIAL_WITH_TERMINAL";
+    // The call is refused before the kernel looks at what it is called on (EPERM and not ENOTTY).
     let line = "python3 -c 'import fcntl, sys, errno\n\
                 try: fcntl.ioctl(0, 0x5412, b\"x\")\n\
                 except OSError as e: sys.exit(0 if e.errno == errno.ENOTTY else 1)'";
-    stage.denies(line)?;
+    if std::env::var_os(MARK).is_none() {
+        stage.denies(line)?;
+        // And in a process that has a terminal.
+        let spawn = "import os, pty, sys\n\
+                     sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+        return caller::again_by(
+            &["python3", "-c", spawn],
+            &stage.name("kernel::nothing_is_typed_into_the_terminal"),
+            (MARK, stage.outside()),
+        );
+    }
+    let terminal = std::fs::File::open("/dev/tty")?;
+    let waiting = || rustix::io::ioctl_fionread(&terminal);
+    let line = "python3 -c 'import fcntl, os; t = os.open(\"/dev/tty\", os.O_RDWR)\n\
+                for c in b\"x\\n\": fcntl.ioctl(t, 0x5412, bytes([c]))'";
+    // A kernel may have it closed for everybody (dev.tty.legacy_tiocsti).
+    if stage.bare(line)?.success() {
+        check!(waiting()? == 2, "nothing was typed without the sandbox");
+        (&terminal).read_exact(&mut [0; 2])?;
+    }
+    stage.refuses(line)?;
+    check!(waiting()? == 0, "something was typed");
     Ok(())
 }
 

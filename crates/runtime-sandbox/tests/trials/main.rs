@@ -27,7 +27,11 @@ use stage::Stage;
 type Entry = (&'static str, fn(&Stage) -> Result<(), Failed>);
 
 /// Every sandbox that is tried.
-const KINDS: [SandboxKind; 2] = [SandboxKind::Bubblewrap, SandboxKind::Landlock];
+const KINDS: [SandboxKind; 3] = [
+    SandboxKind::Bubblewrap,
+    SandboxKind::Landlock,
+    SandboxKind::Firejail,
+];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -44,7 +48,7 @@ fn main() -> ExitCode {
     ];
     for caller in Caller::all() {
         for kind in KINDS {
-            let missing = stage::missing(kind);
+            let missing = stage::missing(kind).or_else(|| caller.missing(kind));
             for (group, entries) in groups {
                 for (name, body) in entries {
                     let full = format!("{kind}::{caller}::{group}::{name}");
@@ -57,7 +61,9 @@ fn main() -> ExitCode {
             trials.push(trial(full, caller, SandboxKind::None, *body, None));
         }
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    caller::clean_up();
+    conclusion.exit_code()
 }
 
 fn trial(
@@ -72,7 +78,7 @@ fn trial(
         if caller.is_us() {
             body(&Stage::new(kind)?)
         } else {
-            caller.run(&again)
+            caller.run(kind, &again)
         }
     });
     match missing {

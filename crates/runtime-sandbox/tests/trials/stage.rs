@@ -8,6 +8,7 @@ use libtest_mimic::Failed;
 use prx_runtime_core::config::{Config, ConfigPath, SandboxKind};
 use prx_runtime_core::{Error, ExecutionOutput, ExecutionRequest, RuntimeAdapter};
 use prx_runtime_native::NativeRuntime;
+use prx_runtime_sandbox::Machine;
 use tempfile::TempDir;
 
 use crate::caller::Caller;
@@ -24,14 +25,19 @@ pub(crate) struct Stage {
 /// Why a sandbox cannot be tried on this machine.
 pub(crate) fn missing(kind: SandboxKind) -> Option<String> {
     match kind {
-        SandboxKind::Landlock if prx_runtime_sandbox::has_landlock().is_none() => {
+        SandboxKind::Landlock if Machine::current().landlock().is_none() => {
             Some("machine has no landlock".to_owned())
         }
-        SandboxKind::Bubblewrap => which::which("bwrap")
-            .err()
-            .map(|_| "machine has no bwrap".to_owned()),
+        SandboxKind::Bubblewrap => no_program("bwrap"),
+        SandboxKind::Firejail => no_program("firejail"),
         _ => None,
     }
+}
+
+fn no_program(name: &str) -> Option<String> {
+    which::which(name)
+        .err()
+        .map(|_| format!("machine has no {name}"))
 }
 
 impl Stage {
@@ -136,6 +142,19 @@ impl Stage {
             return Err(format!("`{line}` fails even without the sandbox: {told}").into());
         }
         self.refuses(line)
+    }
+
+    /// The line prints `secret` without the sandbox, and in it does not even get that far.
+    pub(crate) fn conceals(&self, line: &str, secret: &str) -> Result<(), Failed> {
+        let says = |output: &ExecutionOutput| output.stdout.to_text().contains(secret);
+        let control = self.bare(line)?;
+        check!(says(&control), "`{line}`: {}", told(&control));
+        let output = self.confined(line)?;
+        check!(!says(&output), "`{line}`: {}", told(&output));
+        // What firejail puts in the place of a file is empty and belongs to root.
+        let empty = self.kind == SandboxKind::Firejail && rustix::process::getuid().is_root();
+        check!(empty || !output.success(), "`{line}`: {}", told(&output));
+        Ok(())
     }
 
     /// The line fails in the sandbox.

@@ -146,6 +146,35 @@ fn wrong_words() {
 }
 
 #[test]
+fn a_sandbox_around_nothing() {
+    let text = |backend: &str, sandbox: &str| {
+        format!("[runtime]\nbackend = \"{backend}\"\n[security.sandbox]\nbackend = \"{sandbox}\"\n")
+    };
+    for sandbox in ["bubblewrap", "landlock", "firejail"] {
+        check(&[(
+            &text("docker", sandbox),
+            &format!(
+                "4: `security.sandbox.backend`: \"{sandbox}\" confines local commands, and with \
+                 `runtime.backend = \"docker\"` there are none: the container isolates them; \
+                 expected \"none\", or \"auto\" for a file that is used with other backends too, \
+                 or `runtime.backend = \"native\"`"
+            ),
+        )]);
+    }
+    let tool = "[tools.custom.x]\ntype = \"native\"\ncommand = \"true\"\n";
+    for fine in [
+        text("docker", "none"),
+        text("docker", "auto"),
+        text("auto", "bubblewrap"),
+        text("native", "bubblewrap"),
+        text("docker", "bubblewrap") + tool,
+    ] {
+        let read = Config::from_toml_str(&fine, "config.toml");
+        assert!(read.is_ok(), "{fine}: {read:?}");
+    }
+}
+
+#[test]
 fn wrong_numbers() {
     check(&[
         (
