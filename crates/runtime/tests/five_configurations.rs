@@ -111,7 +111,7 @@ async fn native() {
 #[cfg(feature = "sandbox")]
 #[tokio::test]
 async fn native_in_a_sandbox() {
-    for sandbox in ["bubblewrap", "landlock"] {
+    for sandbox in ["bubblewrap", "landlock", "firejail"] {
         if let Some(configuration) = configurations::native_in(sandbox).await {
             assert_the_same(&configuration).await;
         }

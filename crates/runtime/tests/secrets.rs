@@ -93,7 +93,7 @@ async fn the_host() {
 async fn configurations() -> Vec<Configuration> {
     let mut all = vec![configurations::native()];
     #[cfg(feature = "sandbox")]
-    for sandbox in ["bubblewrap", "landlock"] {
+    for sandbox in ["bubblewrap", "landlock", "firejail"] {
         all.extend(configurations::native_in(sandbox).await);
     }
     #[cfg(feature = "docker")]
