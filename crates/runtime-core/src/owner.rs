@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 /// The identity of a host process: its pid, its start time, and the PID namespace in which that
 /// pid means something. Displays as one word of digits and hyphens, for cookies and labels.
@@ -27,14 +28,27 @@ pub enum OwnerState {
 }
 
 impl Owner {
-    /// This process.
+    /// This process. Read once: neither ever changes for a process, and a fork of it has another
+    /// pid.
     pub fn current() -> Self {
+        static CURRENT: OnceLock<Owner> = OnceLock::new();
+
         let pid = std::process::id();
-        Self {
+        if let Some(current) = CURRENT.get()
+            && current.pid == pid
+        {
+            return *current;
+        }
+        let current = Self {
             pid,
             start: sys::start_time(pid).ok().flatten().unwrap_or(0),
             namespace: sys::pid_namespace().unwrap_or(0),
+        };
+        // What could not be read, for want of descriptors, may be read the next time.
+        if current.start != 0 && current.namespace != 0 {
+            let _ = CURRENT.set(current);
         }
+        current
     }
 
     /// The pid of the owner, in its own namespace.
