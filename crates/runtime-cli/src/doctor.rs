@@ -13,6 +13,7 @@ use crate::{config, failure};
 #[derive(Serialize)]
 struct Row<'a> {
     backend: &'a str,
+    sandbox: Option<&'a str>,
     compiled: bool,
     available: bool,
     isolation: &'a str,
@@ -50,6 +51,7 @@ fn json(diagnoses: &[Diagnosis]) -> Result<String> {
         .iter()
         .map(|diagnosis| Row {
             backend: diagnosis.name,
+            sandbox: diagnosis.sandbox,
             compiled: diagnosis.compiled,
             available: diagnosis.probe.available,
             isolation: diagnosis.isolation.as_str(),
@@ -70,31 +72,44 @@ fn json(diagnoses: &[Diagnosis]) -> Result<String> {
 }
 
 fn table(diagnoses: &[Diagnosis]) -> String {
-    let mut text = format!(
-        "{:<9}{:<11}{:<11}DETAIL\n",
-        "BACKEND", "AVAILABLE", "ISOLATION"
-    );
-    for diagnosis in diagnoses {
-        let available = if diagnosis.probe.available {
-            "yes"
-        } else {
-            "no"
-        };
-        let isolation = diagnosis.isolation.as_str();
+    let mut text = String::new();
+    let (sandboxes, backends): (Vec<_>, Vec<_>) = diagnoses
+        .iter()
+        .partition(|diagnosis| diagnosis.sandbox.is_some());
+    for (heading, rows) in [("BACKEND", backends), ("SANDBOX", sandboxes)] {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "{:<9}{available:<11}{isolation:<11}{}",
-            diagnosis.name, diagnosis.probe.detail
+            "{heading:<12}{:<11}{:<11}DETAIL",
+            "AVAILABLE", "ISOLATION"
         );
-        if let Some(hint) = &diagnosis.probe.hint {
-            let _ = writeln!(text, "{:<31}{hint}", "");
-        }
-        for line in diagnosis.round_trip.iter().flat_map(trip_lines) {
-            let _ = writeln!(text, "{:<31}{line}", "");
+        for row in rows {
+            let _ = write_row(&mut text, row);
         }
     }
     text
+}
+
+fn write_row(text: &mut String, diagnosis: &Diagnosis) -> std::fmt::Result {
+    let available = if diagnosis.probe.available {
+        "yes"
+    } else {
+        "no"
+    };
+    let name = diagnosis.sandbox.unwrap_or(diagnosis.name);
+    let isolation = diagnosis.isolation.as_str();
+    writeln!(
+        text,
+        "{name:<12}{available:<11}{isolation:<11}{}",
+        diagnosis.probe.detail
+    )?;
+    if let Some(hint) = &diagnosis.probe.hint {
+        writeln!(text, "{:<34}{hint}", "")?;
+    }
+    for line in diagnosis.round_trip.iter().flat_map(trip_lines) {
+        writeln!(text, "{:<34}{line}", "")?;
+    }
+    Ok(())
 }
 
 fn trip_lines(trip: &RoundTrip) -> [String; 3] {

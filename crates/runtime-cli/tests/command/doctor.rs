@@ -32,6 +32,37 @@ fn json_has_the_same() {
 }
 
 #[test]
+fn each_sandbox_has_a_row_with_its_version_or_what_is_missing() {
+    let outcome = outcome(&mut prx(["doctor", "--json"]));
+    let rows: Vec<Value> = serde_json::from_str(&outcome.stdout).unwrap();
+    let sandboxes: Vec<_> = rows
+        .iter()
+        .filter(|row| row["sandbox"].is_string())
+        .collect();
+    let names: Vec<_> = sandboxes
+        .iter()
+        .map(|row| row["sandbox"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["bubblewrap", "landlock", "firejail"]);
+    let required = std::env::var("PRX_REQUIRE_BACKENDS").unwrap_or_default();
+    for row in sandboxes {
+        assert_eq!(row["backend"], "native");
+        assert_eq!(row["compiled"], cfg!(feature = "sandbox"));
+        if row["available"] == false {
+            assert!(!required.contains("sandbox"), "{row}");
+            assert!(row["hint"].is_string(), "{row}");
+            continue;
+        }
+        let detail = row["detail"].as_str().unwrap();
+        let name = row["sandbox"].as_str().unwrap();
+        assert!(detail.contains(name), "{row}");
+        assert!(detail.contains(char::is_numeric), "{row}");
+        assert_eq!(row["round_trip"]["good"], true, "{row}");
+        assert_eq!(row["round_trip"]["network_open"], false, "{row}");
+    }
+}
+
+#[test]
 fn a_backend_that_does_not_work_here_says_why() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("c.toml");
