@@ -232,10 +232,15 @@ async fn killed_host(stage: &Stage, task: VictimTask) -> Result<(), Halt> {
     stage.spell_bare(task.task(delay))?;
     let mut host = start_victim(task, delay, stage.directory())?;
     let started = watch.started().await;
+    let begun = Instant::now();
     host.kill()?;
     host.wait()?;
     started?;
     starts_anew(stage).await?;
+    if watch.has_appeared() && begun.elapsed() >= delay {
+        // Until the next start nobody ends it.
+        return Err(Halt::TooSlow);
+    }
     watch.never_appears().await
 }
 
