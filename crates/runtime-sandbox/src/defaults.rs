@@ -36,14 +36,16 @@ const SECRETS_AT_HOME: [&str; 24] = [
 ];
 
 /// Of the system: readable to a caller who is root even without any capability, as their owner.
-const SECRETS_OF_THE_SYSTEM: [&str; 6] = [
+const SECRETS_OF_THE_SYSTEM: [&str; 5] = [
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",
     "/etc/gshadow-",
     "/etc/ssl/private",
-    "/root/.ssh",
 ];
+
+/// Hidden also from a root whose `HOME` is elsewhere.
+const HOME_OF_ROOT: &str = "/root";
 
 /// Where services keep their sockets. `/var/run` is most often the same directory.
 const RUNTIME_DIRECTORIES: [&str; 2] = ["/run", "/var/run"];
@@ -73,6 +75,7 @@ pub(crate) fn wishes(allow_network: bool) -> Vec<Wish> {
     for secret in SECRETS_OF_THE_SYSTEM {
         add(secret.into(), Access::Hidden);
     }
+    add(Path::new(HOME_OF_ROOT).join(".ssh"), Access::Hidden);
     for directory in RUNTIME_DIRECTORIES {
         add(directory.into(), Access::Hidden);
     }

@@ -110,7 +110,7 @@ fn hidden_paths(stage: &Stage) -> Result<(), Failed> {
 }
 
 fn dots(stage: &Stage) -> Result<(), Failed> {
-    stage.denies("echo x > ./../work/../escaped && rm ../escaped")?;
+    stage.denies("echo x > ./../workspace/../escaped && rm ../escaped")?;
     Ok(())
 }
 
@@ -258,7 +258,7 @@ fn planted_workspace(stage: &Stage) -> Result<(), Failed> {
     let open = stage.outside().to_owned();
     let stage = with_rules(stage, &[("w", open)]);
     stage
-        .allows("cd .. && mv work elsewhere && ln -s /etc work")
+        .allows("cd .. && mv workspace elsewhere && ln -s /etc workspace")
         .or_else(|_| -> Result<String, Failed> {
             // The workspace is a mount point in there and cannot be moved; then another way.
             std::fs::rename(stage.workspace(), stage.outside().join("elsewhere"))?;

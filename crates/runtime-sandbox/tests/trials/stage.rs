@@ -46,7 +46,7 @@ impl Stage {
         let base = tempfile::Builder::new()
             .prefix("prx-trial-")
             .tempdir_in(ground())?;
-        std::fs::create_dir(base.path().join("work"))?;
+        std::fs::create_dir(base.path().join("workspace"))?;
         let mut config = Config::default();
         config.security.sandbox.backend = kind;
         // The default would be all of the directory that the trials themselves live in.
@@ -89,7 +89,7 @@ impl Stage {
     }
 
     pub(crate) fn workspace(&self) -> PathBuf {
-        self.base.path().join("work")
+        self.base.path().join("workspace")
     }
 
     pub(crate) fn runtime(&self) -> Result<NativeRuntime, Error> {
