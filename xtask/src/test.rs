@@ -8,14 +8,12 @@
 use std::fmt;
 
 use anyhow::{Result, bail};
+use prx_fixtures::REQUIRE_BACKENDS;
 
 use crate::AlreadySaid;
 use crate::backend::{self, Backend, BackendArgs};
 use crate::process::Cmd;
 use crate::workspace::Workspace;
-
-/// Backends which must be there: where one is named and absent, a skip is a failure.
-const REQUIRE_BACKENDS: &str = "PRX_REQUIRE_BACKENDS";
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {

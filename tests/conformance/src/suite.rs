@@ -6,13 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Completion, Failed};
+use prx_fixtures::{REQUIRE_BACKENDS, is_required};
 
 use crate::host::{in_prepared_host, report};
 use crate::remains::{Belongings, processes_left_now};
 use crate::{CONTRACT, Clause, Driver, Effort, Outcome, Task, TokioKind, Trial};
-
-/// Backends which must be there, with commas between.
-const REQUIRE_BACKENDS: &str = "PRX_REQUIRE_BACKENDS";
 
 /// How long what has ended may take to be gone.
 const SETTLE: Duration = Duration::from_secs(10);
@@ -93,11 +91,6 @@ fn absence(driver: &Arc<dyn Driver>) -> Option<String> {
             })
         });
     used.err()
-}
-
-fn is_required(name: &str) -> bool {
-    std::env::var(REQUIRE_BACKENDS)
-        .is_ok_and(|names| names.split(',').any(|required| required.trim() == name))
 }
 
 /// Every trial on every kind of tokio runtime, those that need the process to themselves last.

@@ -92,7 +92,7 @@ const RULES: &[Rule] = &[
     rule(CLI, &[FACADE]),
     Rule {
         package: "prx-conformance",
-        may_use: &[CORE],
+        may_use: &[CORE, "prx-fixtures"],
         // The suite is proved on a backend that is known to be right.
         tests_may_use: Tests::Anything,
     },

@@ -8,23 +8,13 @@ use prx_runtime::{Execution, ExecutionRequest, Stdin, Termination, create_runtim
 use crate::client::{SERVER, connect, converse};
 use crate::images::{BUSYBOX, ask, docker};
 
-/// Whether an engine answers. Prints why the test is skipped where none does.
-///
-/// # Panics
-///
-/// Where none does and `PRX_REQUIRE_BACKENDS` asks for one.
-#[expect(clippy::print_stdout, reason = "a skip states its reason")]
+/// Whether an engine answers. Says why the test is skipped where none does.
 fn engine() -> bool {
-    let Err(reason) = docker(&["version"]) else {
-        return true;
-    };
-    let required = std::env::var("PRX_REQUIRE_BACKENDS").unwrap_or_default();
-    assert!(
-        !required.split(',').any(|name| name.trim() == "docker"),
-        "the docker backend is required and no engine answers: {reason}"
-    );
-    println!("skipped: no engine answers: {reason}");
-    false
+    let answer = docker(&["version"]);
+    if let Err(reason) = &answer {
+        prx_fixtures::skip("docker", reason);
+    }
+    answer.is_ok()
 }
 
 /// Copies the server and its libraries to `directory`; how they are started there. The image has a

@@ -43,8 +43,7 @@ struct Interpreter {
 /// Runs the trials of all programs on the engine called `engine`, in places that `place` makes.
 pub fn programs(engine: &str, place: fn() -> Place) -> ExitCode {
     let arguments = Arguments::from_args();
-    let required = std::env::var("PRX_REQUIRE_BACKENDS")
-        .is_ok_and(|names| names.split(',').any(|name| name.trim() == engine));
+    let required = prx_fixtures::is_required(engine);
     let trials = [&cpython::PROGRAM, &quickjs::PROGRAM]
         .into_iter()
         .flat_map(|program| program.trials(place, required))
