@@ -1,8 +1,8 @@
 //! `cargo xtask faults`: system calls that fail, one at a time.
 //!
 //! strace lets the N-th call of a kind fail in every process of a run, the host's and the
-//! command's, for each N until no process makes that many. However that goes, the run must end in time, say what went wrong if it was the host
-//! that failed, and leave no process behind.
+//! command's, for each N until no process makes that many. However that goes, the run must end in
+//! time, say what went wrong if it was the host that failed, and leave no process behind.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -70,13 +70,13 @@ const SCENARIOS: &[Scenario] = &[
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// How many calls of each kind are made to fail, from the first one on.
-    #[arg(long, value_name = "N", default_value_t = 30)]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     positions: u32,
     /// How many runs are on their way at a time.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
     jobs: u8,
     /// Only this system call (repeatable).
-    #[arg(long = "call", value_name = "NAME")]
+    #[arg(long = "call", value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(CALLS))]
     calls: Vec<String>,
 }
 
@@ -124,6 +124,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     })?;
     let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{tally}");
+    if tally.injected == 0 {
+        bail!("no call was made to fail: nothing was tried");
+    }
     if tally.violations > 0 {
         bail!("{} violations", tally.violations);
     }
@@ -198,6 +201,7 @@ impl Series {
                 );
             }
             tally.count(&outcome.verdict);
+            tally.injected += u32::from(outcome.injected);
             // Runs differ by a call or two.
             missed = if outcome.injected { 0 } else { missed + 1 };
             if missed == 2 {
@@ -377,6 +381,8 @@ struct Tally {
     typed: u32,
     elsewhere: u32,
     violations: u32,
+    /// Runs in which a call was made to fail.
+    injected: u32,
     /// Positions that no process came to.
     unreached: u32,
 }
@@ -387,6 +393,7 @@ impl Tally {
         self.typed += other.typed;
         self.elsewhere += other.elsewhere;
         self.violations += other.violations;
+        self.injected += other.injected;
         self.unreached += other.unreached;
     }
 
@@ -408,13 +415,14 @@ impl fmt::Display for Tally {
             typed,
             elsewhere,
             violations,
+            injected,
             unreached,
         } = self;
         let runs = well + typed + elsewhere + violations;
         write!(
             f,
-            "{runs} runs: {well} ended well, {typed} ended typed, {elsewhere} failed in the \
-             command itself, {violations} violations; {unreached} positions that no process reaches"
+            "{runs} runs, {injected} with a fault: {well} ended well, {typed} ended typed, \
+             {elsewhere} failed in the command itself, {violations} violations; {unreached} positions that no process reaches"
         )
     }
 }

@@ -44,6 +44,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
             findings.extend(check_rust(&name, &text));
         }
         findings.extend(check_paths(&name, &text, checkout.as_deref()));
+        findings.extend(check_merged(&name, &text));
     }
     Ok(findings)
 }
@@ -130,6 +131,23 @@ fn check_paths(name: &str, text: &str, checkout: Option<&str>) -> Vec<Finding> {
     findings
 }
 
+/// What a merge leaves where two sides disagree.
+fn check_merged(name: &str, text: &str) -> Vec<Finding> {
+    numbered(text)
+        .filter(|(_, line)| {
+            ["<<<<<<< ", ">>>>>>> "]
+                .iter()
+                .any(|mark| line.starts_with(mark))
+        })
+        .map(|(number, _)| {
+            Finding::new(
+                format!("{name}:{number}"),
+                "a conflict of a merge: keep one of its sides, or what both mean",
+            )
+        })
+        .collect()
+}
+
 /// Whether what follows `/home/` names a person and goes on below.
 fn is_a_home(rest: &str) -> bool {
     let user: String = rest
@@ -193,6 +211,17 @@ mod tests {
         for good in ["crates/a/src/utilisation.rs", "docs/utils/index.md"] {
             assert_eq!(check_name(good), None, "{good}");
         }
+    }
+
+    #[test]
+    fn a_conflict_of_a_merge_is_found() {
+        let bad = concat!("a\n<<<<", "<<< HEAD\nb\n=======\nc\n>>>>", ">>> other\n");
+        let places: Vec<_> = check_merged("a.md", bad)
+            .into_iter()
+            .map(|finding| finding.place)
+            .collect();
+        assert_eq!(places, ["a.md:2", "a.md:6"]);
+        assert_eq!(check_merged("a.md", "A title\n=======\n"), []);
     }
 
     #[test]
