@@ -31,7 +31,10 @@ pub struct Execution {
     id: ExecutionId,
     collected: [Capture; 2],
     control: ExecutionControl,
-    result: Option<oneshot::Receiver<Result<ExecutionOutput>>>,
+    /// Until it has told the result.
+    supervisor: Option<oneshot::Receiver<Result<ExecutionOutput>>>,
+    /// From then on until somebody has waited for it.
+    result: Option<Result<ExecutionOutput>>,
     task: AbortHandle,
     kill_switch: Option<KillSwitch>,
 }
@@ -55,7 +58,8 @@ impl Execution {
             id,
             collected: [Capture::new(cap), Capture::new(cap)],
             control,
-            result: Some(result),
+            supervisor: Some(result),
+            result: None,
             task,
             kill_switch,
         }
@@ -77,25 +81,26 @@ impl Execution {
     /// [`ErrorKind::InvalidRequest`].
     pub async fn wait(&mut self) -> Result<ExecutionOutput> {
         self.stdin = None;
-        let Some(result) = &mut self.result else {
-            return Err(Error::new(
-                ErrorKind::InvalidRequest,
-                "the end of this execution was already waited for",
-            ));
-        };
         let [stdout, stderr] = &mut self.collected;
-        let (_, _, result) = tokio::join!(
+        let (supervisor, result) = (&mut self.supervisor, &mut self.result);
+        // Kept at once: whoever waits may give up between the result and the end of the streams.
+        let told = async {
+            if let Some(receiver) = supervisor {
+                *result = Some(receiver.await.unwrap_or_else(|_| Err(given_up())));
+                *supervisor = None;
+            }
+        };
+        tokio::join!(
             collect(&mut self.stdout, stdout),
             collect(&mut self.stderr, stderr),
-            result,
+            told,
         );
-        self.result = None;
-        let mut output = result.map_err(|_| {
-            Error::new(
-                ErrorKind::Engine,
-                "the execution was given up: its runtime is shutting down",
-            )
-        })??;
+        let mut output = self.result.take().unwrap_or_else(|| {
+            Err(Error::new(
+                ErrorKind::InvalidRequest,
+                "the end of this execution was already waited for",
+            ))
+        })?;
         for (kept, capture) in [&mut output.stdout, &mut output.stderr]
             .into_iter()
             .zip(&mut self.collected)
@@ -125,13 +130,20 @@ impl Execution {
 
 impl Drop for Execution {
     fn drop(&mut self) {
-        if self.result.is_some() {
+        if self.supervisor.is_some() {
             if let Some(switch) = &self.kill_switch {
                 switch.pull();
             }
             self.task.abort();
         }
     }
+}
+
+fn given_up() -> Error {
+    Error::new(
+        ErrorKind::Engine,
+        "the execution was given up: its runtime is shutting down",
+    )
 }
 
 /// Moves a stream that is still here into its capture. Cancel-safe: what was read is in the
@@ -228,5 +240,37 @@ impl Controls {
     /// A request to end without a grace. Cancel-safe.
     pub(crate) async fn kill(&mut self) {
         while !self.next().await.is_zero() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OutputSink;
+
+    #[tokio::test(start_paused = true)]
+    async fn giving_up_between_the_result_and_the_end_of_the_streams_loses_nothing() {
+        let (stdout, stdout_reader, _account) = OutputSink::pipe();
+        let (stderr, stderr_reader, _other) = OutputSink::pipe();
+        let (control, _controls) = ExecutionControl::channel();
+        let (done, result) = oneshot::channel();
+        let output = ExecutionOutput::new(Vec::new(), Vec::new(), 7, Duration::ZERO);
+        done.send(Ok(output)).unwrap();
+        let mut execution = Execution::new(
+            ExecutionId::random().unwrap(),
+            100,
+            None,
+            (stdout_reader, stderr_reader),
+            control,
+            result,
+            tokio::spawn(async {}).abort_handle(),
+            None,
+        );
+        let early = tokio::time::timeout(Duration::from_secs(1), execution.wait()).await;
+        assert!(early.is_err(), "its streams are still open");
+        drop((stdout, stderr));
+        assert_eq!(execution.wait().await.unwrap().exit_code, 7);
+        let again = execution.wait().await.unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::InvalidRequest);
     }
 }

@@ -23,7 +23,8 @@ pub enum OwnerState {
     Alive,
     /// It is provably dead: no process has its pid, or a later one has.
     Dead,
-    /// It belongs to another PID namespace, or the system does not say. Leave its things alone.
+    /// It belongs to another PID namespace, or the system does not say, or hides it (`hidepid`).
+    /// Leave its things alone.
     Unknown,
 }
 
@@ -106,21 +107,32 @@ mod sys {
     use std::io;
     use std::os::unix::fs::MetadataExt;
 
-    /// ESRCH: the process ended between the opening of its file and the reading.
-    const NO_SUCH_PROCESS: i32 = 3;
+    use rustix::io::Errno;
+    use rustix::process::{Pid, test_kill_process};
 
     /// Field 22 of `/proc/PID/stat`; `None` where there is no such process. A zombie counts as
     /// gone: nothing can be asked of it any more.
+    ///
+    /// Where `/proc` hides the processes of others (`hidepid`), one that it does not show may live
+    /// all the same; that is an error.
     pub(super) fn start_time(pid: u32) -> io::Result<Option<u64>> {
         match std::fs::read(format!("/proc/{pid}/stat")) {
             Ok(stat) => parse(&stat),
+            Err(error) => missing(pid, error),
+        }
+    }
+
+    /// What it means that `/proc` does not show `pid`.
+    pub(super) fn missing(pid: u32, error: io::Error) -> io::Result<Option<u64>> {
+        // The latter: it ended between the opening of its file and the reading.
+        let not_shown = error.kind() == io::ErrorKind::NotFound
+            || Errno::from_io_error(&error) == Some(Errno::SRCH);
+        let known = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let gone = known.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
+        if not_shown && gone {
+            Ok(None)
+        } else {
             Err(error)
-                if error.kind() == io::ErrorKind::NotFound
-                    || error.raw_os_error() == Some(NO_SUCH_PROCESS) =>
-            {
-                Ok(None)
-            }
-            Err(error) => Err(error),
         }
     }
 
@@ -180,6 +192,19 @@ mod tests {
             ..owner
         };
         assert_eq!(foreign.state(), OwnerState::Unknown);
+    }
+
+    #[test]
+    fn a_process_that_is_hidden_is_not_dead() {
+        use std::io;
+
+        let hidden = || io::Error::from(io::ErrorKind::NotFound);
+        assert!(sys::missing(std::process::id(), hidden()).is_err());
+        // Above the largest that a kernel gives out.
+        let nobody = (1 << 22) + 1;
+        assert_eq!(sys::missing(nobody, hidden()).unwrap(), None);
+        let descriptors = io::Error::from(rustix::io::Errno::MFILE);
+        assert!(sys::missing(nobody, descriptors).is_err());
     }
 
     #[test]

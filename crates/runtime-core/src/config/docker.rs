@@ -92,7 +92,8 @@ pub struct DockerConfig {
 
     /// The user in the container: `auto`, a name, `uid` or `uid:gid`. `auto` is the owner of the
     /// working directory, or the user who runs the host where none is mounted, so that files
-    /// written there are theirs.
+    /// written there are theirs; on a rootless engine it is root of the container, who is the user
+    /// that runs the engine.
     ///
     /// Default: `"auto"`.
     pub user: String,

@@ -49,7 +49,9 @@ pub struct RuntimeConfig {
     /// Default: `2000`.
     pub kill_grace_ms: u64,
 
-    /// How many commands run at the same time; at least 1. Further calls wait for a slot.
+    /// How many commands run at the same time; at least 1. Further calls wait for a slot. Each
+    /// backend in use counts for itself, and so does each registered tool that has an image or
+    /// variables of its own.
     ///
     /// Default: `64`.
     pub max_concurrent: usize,
