@@ -243,8 +243,9 @@ impl RuntimeAdapter for NativeRuntime {
         let request = ExecutionRequest::shell("exit 0")
             .working_dir(std::env::temp_dir())
             .timeout(probe::PATIENCE_CONFINED);
-        let result = self.probes.run(&*self.backend, request).await;
-        probe::of_confined(&self.backend.shell, result)
+        let run = self.probes.run(&*self.backend, request);
+        let result = tokio::time::timeout(probe::HANGS, run).await;
+        probe::of_confined(&self.backend.shell, result.ok())
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -1,14 +1,11 @@
-//! The start of a confined command, on a thread of its own, and what its launcher reports.
+//! The start of a confined command, and what its launcher reports.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
-use std::process::Stdio as Standard;
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use prx_runtime_core::backend::Exit;
@@ -20,17 +17,17 @@ use prx_runtime_core::{
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use tokio::sync::oneshot;
 
-use crate::command;
 use crate::error::{self, Target};
 use crate::pump::{InputPump, OutputPump};
 use crate::running::NativeRunning;
 use crate::shell::Shell;
-use crate::tree::{Cookie, Leader, Spawned, Started};
+use crate::spawn_thread::{Start, Thread};
+use crate::tree::{Cookie, Leader, Started};
 
-/// The thread starts one process and then waits.
-const STACK: usize = 256 * 1024;
+/// How long a command may take to run once its launcher is started. What takes longer waits for
+/// something: a file system that does not answer, a lock.
+const START_BUDGET: Duration = Duration::from_secs(60);
 /// How much of what a failing launcher says is quoted, in bytes.
 const QUOTED: u64 = 2048;
 /// How often a launcher that failed without a report is tried again, and what lies between.
@@ -115,7 +112,9 @@ pub(crate) async fn start(
     let (started, confinement) = loop {
         let cookie = Cookie::new(plan.id, Owner::current());
         let launch = confiner.confine(&local_command(plan, shell, target, &cookie))?;
-        match attempt(launch, cookie, with_stdin).await {
+        let attempt = attempt(launch, cookie, with_stdin);
+        let outcome = tokio::time::timeout(START_BUDGET, attempt).await;
+        match outcome.unwrap_or(Err(Failure::Slow)) {
             Ok(done) => break done,
             // Nothing of the command has run. A launcher that copies the host's mounts fails when
             // one of them comes or goes meanwhile, as they do beside a container engine.
@@ -162,7 +161,6 @@ async fn attempt(
         hold,
         isolation,
     } = launch;
-    let with_launcher = report.is_some();
     let report = report.map(Reports::new).transpose().map_err(Failure::Io)?;
     let streams = Streams::new(with_stdin).map_err(Failure::Io)?;
     let start = Start {
@@ -176,6 +174,7 @@ async fn attempt(
         streams: streams.theirs.each_ref().map(AsRawFd::as_raw_fd),
         cookie,
         supervisors,
+        with_launcher: report.is_some(),
     };
     let (thread, spawned) = Thread::start(start).map_err(Failure::Io)?;
     let spawned = spawned
@@ -184,15 +183,8 @@ async fn attempt(
     // The thread could only have closed its own copies of what these own.
     drop((inherited, on_thread));
     drop(streams.theirs);
-    let spawned = spawned.map_err(|error| {
-        if with_launcher {
-            Failure::Launcher(error)
-        } else {
-            Failure::Program(error)
-        }
-    })?;
     let mut started =
-        Leader::adopt(spawned, streams.stdin, streams.stdout_and_stderr).map_err(Failure::Io)?;
+        Leader::adopt(spawned?, streams.stdin, streams.stdout_and_stderr).map_err(Failure::Io)?;
     let mut confinement = Confinement {
         report,
         alone: false,
@@ -232,11 +224,17 @@ fn local_command(plan: &Plan, shell: &Shell, target: &Target, cookie: &Cookie) -
 }
 
 /// Why the command does not run.
-enum Failure {
+pub(crate) enum Failure {
     /// The launcher says so.
     Step { step: Step, errno: i32 },
     /// The launcher ended before it could say anything; what it wrote to stderr.
     Mute(String),
+    /// Nobody said in time whether it runs.
+    Slow,
+    /// The thread that starts it cannot have descriptors of its own.
+    Descriptors(io::Error),
+    /// What confines the thread that starts it cannot be had.
+    Rules(io::Error),
     /// The launcher cannot be started.
     Launcher(io::Error),
     /// The command itself cannot be started.
@@ -268,6 +266,27 @@ impl Failure {
                 .with_source(io::Error::from_raw_os_error(errno)),
             Self::Mute(said) if said.is_empty() => refused(confiner, "its launcher ended"),
             Self::Mute(said) => refused(confiner, &format!("its launcher said `{said}`")),
+            Self::Slow => refused(
+                confiner,
+                &format!("its launcher did not start it within {START_BUDGET:?}"),
+            )
+            .with_hint(
+                "the launcher waits for something, such as a mounted file system that does not \
+                 answer: run it by hand",
+            ),
+            Self::Descriptors(error) => refused(
+                confiner,
+                "the thread that starts it may have no descriptors of its own",
+            )
+            .with_source(error)
+            .with_hint(
+                "a filter of system calls around this process forbids both close_range with \
+                 CLOSE_RANGE_UNSHARE and unshare: a container engine's filter does where it is \
+                 older than 2021",
+            ),
+            Self::Rules(error) => {
+                refused(confiner, "its rules cannot be made to hold").with_source(error)
+            }
             Self::Launcher(error) => {
                 refused(confiner, "its launcher cannot be started").with_source(error)
             }
@@ -381,117 +400,5 @@ impl Streams {
             stdin,
             stdout_and_stderr: [stdout, stderr],
         })
-    }
-}
-
-/// What the thread needs to start the process. Descriptors by their numbers: the thread has a table
-/// of its own, in which they are copies.
-struct Start {
-    program: std::path::PathBuf,
-    name: OsString,
-    args: Vec<OsString>,
-    environment: Vec<(OsString, OsString)>,
-    working_dir: std::path::PathBuf,
-    inherited: Vec<RawFd>,
-    on_thread: Option<prx_runtime_core::confine::ThreadHook>,
-    streams: [RawFd; 3],
-    cookie: Cookie,
-    supervisors: u32,
-}
-
-impl Start {
-    /// Starts the process from this thread, which is not good for much else afterwards.
-    fn run(self) -> io::Result<Spawned> {
-        take_own_table()?;
-        for fd in &self.inherited {
-            // SAFETY: only a flag is changed, in the table that this thread has for itself.
-            if unsafe { libc::fcntl(*fd, libc::F_SETFD, 0) } == -1 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        if let Some(prepare) = self.on_thread {
-            prepare()?;
-        }
-        // SAFETY: in this thread's own table these are copies that nothing else refers to.
-        let [stdin, stdout, stderr] = self.streams.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-        let mut command = command::confined(&self.program);
-        command
-            .arg0(&self.name)
-            .args(&self.args)
-            .env_clear()
-            .envs(self.environment)
-            .current_dir(&self.working_dir)
-            .process_group(0)
-            .stdin(Standard::from(stdin))
-            .stdout(Standard::from(stdout))
-            .stderr(Standard::from(stderr));
-        Spawned::start(&mut command, self.cookie, self.supervisors)
-    }
-}
-
-/// From here on this thread's descriptors are its own, and none of them is inherited unless that
-/// is said of it: neither by what this thread starts nor, by way of this thread, by what others do.
-fn take_own_table() -> io::Result<()> {
-    // SAFETY: the thread is ours; it holds no descriptor that anybody else would close by it.
-    if unsafe { libc::unshare(libc::CLONE_FILES) } == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    on_all_descriptors(3, libc::CLOSE_RANGE_CLOEXEC)
-}
-
-/// Gives up the copies of everything that the host has open: they would keep its pipes from ending.
-fn drop_own_table() {
-    // Where it fails nothing can be done, and the thread ends with the execution.
-    let _ = on_all_descriptors(0, 0);
-}
-
-fn on_all_descriptors(first: libc::c_uint, flags: libc::c_uint) -> io::Result<()> {
-    // SAFETY: the table is this thread's own, and nothing in this thread uses a descriptor later.
-    let done = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, flags) };
-    if done == -1 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
-}
-
-/// The thread that a process is started from. It waits until it is dropped: what is to die with its
-/// parent dies with the thread that started it.
-struct Thread {
-    stop: Option<mpsc::Sender<()>>,
-    handle: Option<JoinHandle<()>>,
-}
-
-impl Thread {
-    fn start(start: Start) -> io::Result<(Self, oneshot::Receiver<io::Result<Spawned>>)> {
-        let (done, spawned) = oneshot::channel();
-        let (stop, stopped) = mpsc::channel::<()>();
-        let handle = std::thread::Builder::new()
-            .name("prx-runtime-spawn".into())
-            .stack_size(STACK)
-            .spawn(move || {
-                // Whoever waited may have gone; then the process goes with what was sent. Sending
-                // comes before the table goes: a sleeping runtime is woken through a descriptor.
-                drop(done.send(start.run()));
-                drop_own_table();
-                let _ = stopped.recv();
-            })?;
-        Ok((
-            Self {
-                stop: Some(stop),
-                handle: Some(handle),
-            },
-            spawned,
-        ))
-    }
-}
-
-impl Drop for Thread {
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(handle) = self.handle.take() {
-            // It only has to wake up.
-            let _ = handle.join();
-        }
     }
 }

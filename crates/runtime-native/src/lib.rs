@@ -39,6 +39,8 @@ mod prune;
 mod pump;
 mod running;
 mod shell;
+#[cfg(target_os = "linux")]
+mod spawn_thread;
 mod tree;
 
 pub use adapter::NativeRuntime;

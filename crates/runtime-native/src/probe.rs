@@ -12,12 +12,23 @@ use crate::shell::Shell;
 const PATIENCE: Duration = Duration::from_millis(1700);
 /// As much, less what ending a command and its launcher may take.
 pub(crate) const PATIENCE_CONFINED: Duration = Duration::from_millis(1200);
+/// A sandbox that starts nothing at all in this time hangs. A launcher may take a fifth of a second
+/// of a processor, and many may be asked for at the same time: less would take a busy machine for
+/// one without a sandbox.
+pub(crate) const HANGS: Duration = Duration::from_secs(10);
 
 const BUSY: &str = "the machine is very busy, or the shell waits for something: run it by hand";
 
-/// What an empty line in the sandbox says about the runtime.
-pub(crate) fn of_confined(shell: &Shell, result: Result<ExecutionOutput>) -> Probe {
+/// What an empty line in the sandbox says about the runtime. `None` where nothing came of it in
+/// time.
+pub(crate) fn of_confined(shell: &Shell, result: Option<Result<ExecutionOutput>>) -> Probe {
     let shown = shell.path().display();
+    let Some(result) = result else {
+        return Probe::unavailable(format!(
+            "the sandbox does not start the shell `{shown}` within {HANGS:?}"
+        ))
+        .with_hint(BUSY);
+    };
     match result {
         Ok(output) if output.success() => {
             Probe::available(format!("shell {shown}; {}", output.isolation))

@@ -8,8 +8,6 @@ mod cookie;
 mod either;
 #[cfg(target_os = "linux")]
 mod linux;
-#[cfg(target_os = "linux")]
-mod proc;
 #[cfg(all(unix, not(target_os = "linux")))]
 mod unix;
 #[cfg(windows)]

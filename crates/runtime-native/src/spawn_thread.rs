@@ -1,0 +1,255 @@
+//! The thread that a confined command is started from.
+//!
+//! It has descriptors of its own, so that what the command must not inherit is closed for it alone,
+//! and what confines it may be put on the thread: the rest of the host stays as it is.
+
+use std::ffi::OsString;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+use crate::command;
+use crate::confined::Failure;
+use crate::tree::{Cookie, Spawned};
+
+/// The thread starts one process and then waits.
+const STACK: usize = 256 * 1024;
+
+/// What the thread needs to start the process. Descriptors by their numbers: the thread has a table
+/// of its own, in which they are copies.
+pub(crate) struct Start {
+    pub(crate) program: std::path::PathBuf,
+    pub(crate) name: OsString,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) working_dir: std::path::PathBuf,
+    pub(crate) inherited: Vec<RawFd>,
+    pub(crate) on_thread: Option<prx_runtime_core::confine::ThreadHook>,
+    pub(crate) streams: [RawFd; 3],
+    pub(crate) cookie: Cookie,
+    pub(crate) supervisors: u32,
+    /// What is started is a launcher, and not the command itself.
+    pub(crate) with_launcher: bool,
+}
+
+impl Start {
+    /// Starts the process from this thread, which is not good for much else afterwards.
+    fn run(self, _own: &OwnTable) -> Result<Spawned, Failure> {
+        for fd in &self.inherited {
+            // SAFETY: only a flag is changed, in the table that this thread has for itself.
+            if unsafe { libc::fcntl(*fd, libc::F_SETFD, 0) } == -1 {
+                return Err(Failure::Io(io::Error::last_os_error()));
+            }
+        }
+        if let Some(prepare) = self.on_thread {
+            prepare().map_err(Failure::Rules)?;
+        }
+        // SAFETY: in this thread's own table these are copies that nothing else refers to.
+        let [stdin, stdout, stderr] = self.streams.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+        let mut command = command::confined(&self.program);
+        command
+            .arg0(&self.name)
+            .args(&self.args)
+            .env_clear()
+            .envs(self.environment)
+            .current_dir(&self.working_dir)
+            .process_group(0)
+            .stdin(Stdio::from(stdin))
+            .stdout(Stdio::from(stdout))
+            .stderr(Stdio::from(stderr));
+        Spawned::start(&mut command, self.cookie, self.supervisors).map_err(|error| {
+            if self.with_launcher {
+                Failure::Launcher(error)
+            } else {
+                Failure::Program(error)
+            }
+        })
+    }
+}
+
+/// The descriptors of this thread, apart from those of the process. Dropping it gives up the copies
+/// of everything that the host has open: they would keep its pipes from ending.
+///
+/// Whoever has one may close descriptors by their numbers. Nobody else may: the table would be that
+/// of the whole host.
+struct OwnTable(PhantomData<*const ()>);
+
+impl OwnTable {
+    /// From here on this thread's descriptors are its own, and none of them is inherited unless
+    /// that is said of it: neither by what this thread starts nor, by way of this thread, by what
+    /// others do.
+    fn take() -> io::Result<Self> {
+        // One call does both, and filters of container engines let it pass.
+        let flags = libc::CLOSE_RANGE_UNSHARE | libc::CLOSE_RANGE_CLOEXEC;
+        // SAFETY: nothing is closed, and the thread is ours.
+        if unsafe { close_range(3, flags) }.is_ok() {
+            return Ok(Self(PhantomData));
+        }
+        // SAFETY: the thread is ours; it holds no descriptor that anybody else would close by it.
+        if unsafe { libc::unshare(libc::CLONE_FILES) } == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        let own = Self(PhantomData);
+        own.each(3, |fd| {
+            // SAFETY: only a flag is changed, in a table of this thread's own.
+            let _ = unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+        })?;
+        Ok(own)
+    }
+
+    /// Calls `each` with every descriptor from `first` on, for kernels that know no ranges.
+    fn each(&self, first: RawFd, each: impl Fn(RawFd)) -> io::Result<()> {
+        let open: Vec<RawFd> = std::fs::read_dir("/proc/thread-self/fd")?
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter(|fd| *fd >= first)
+            .collect();
+        open.into_iter().for_each(each);
+        Ok(())
+    }
+}
+
+impl Drop for OwnTable {
+    fn drop(&mut self) {
+        // SAFETY: the table is this thread's own, and nothing in this thread uses a descriptor later.
+        if unsafe { close_range(0, 0) }.is_err() {
+            // Where it fails nothing can be done, and the thread ends with the execution.
+            let _ = self.each(0, |fd| {
+                // SAFETY: as above.
+                let _ = unsafe { libc::close(fd) };
+            });
+        }
+    }
+}
+
+/// # Safety
+///
+/// What it closes must be nobody's: either the table is this thread's own, or `flags` make it so.
+unsafe fn close_range(first: libc::c_uint, flags: libc::c_uint) -> io::Result<()> {
+    // SAFETY: the caller's promise.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, flags) };
+    if done == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// The thread that a process is started from. It waits until it is dropped: what is to die with its
+/// parent dies with the thread that started it.
+pub(crate) struct Thread {
+    stop: Option<mpsc::Sender<()>>,
+    handle: Option<JoinHandle<()>>,
+}
+
+/// What comes of a start.
+pub(crate) type Outcome = oneshot::Receiver<Result<Spawned, Failure>>;
+
+impl Thread {
+    pub(crate) fn start(start: Start) -> io::Result<(Self, Outcome)> {
+        let (done, spawned) = oneshot::channel();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let handle = std::thread::Builder::new()
+            .name("prx-runtime-spawn".into())
+            .stack_size(STACK)
+            .spawn(move || {
+                let own = OwnTable::take();
+                let outcome = match &own {
+                    Ok(own) => start.run(own),
+                    Err(error) => Err(Failure::Descriptors(copy(error))),
+                };
+                // Whoever waited may have gone; then the process goes with what was sent. Sending
+                // comes before the table goes: a sleeping runtime is woken through a descriptor.
+                drop(done.send(outcome));
+                drop(own);
+                let _ = stopped.recv();
+            })?;
+        Ok((
+            Self {
+                stop: Some(stop),
+                handle: Some(handle),
+            },
+            spawned,
+        ))
+    }
+}
+
+/// The same error once more.
+fn copy(error: &io::Error) -> io::Error {
+    error
+        .raw_os_error()
+        .map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(handle) = self.handle.take() {
+            // It only has to wake up.
+            let _ = handle.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::{AsRawFd, BorrowedFd};
+
+    use rustix::io::{FdFlags, fcntl_getfd};
+
+    use super::*;
+
+    fn is_open(fd: RawFd) -> bool {
+        // SAFETY: it is only looked at, and a number that is closed is an error.
+        unsafe { fcntl_getfd(BorrowedFd::borrow_raw(fd)) }.is_ok()
+    }
+
+    #[test]
+    fn what_a_thread_closes_stays_open_for_the_others() {
+        let (reader, _writer) = io::pipe().unwrap();
+        let fd = reader.as_raw_fd();
+        std::thread::spawn(move || {
+            let own = OwnTable::take().unwrap();
+            assert!(is_open(fd));
+            drop(own);
+            assert!(!is_open(fd));
+        })
+        .join()
+        .unwrap();
+        assert!(is_open(fd));
+    }
+
+    #[test]
+    fn kernels_without_ranges_are_served_one_by_one() {
+        let (reader, writer) = io::pipe().unwrap();
+        let (fd, other) = (reader.as_raw_fd(), writer.as_raw_fd());
+        std::thread::spawn(move || {
+            let own = OwnTable::take().unwrap();
+            own.each(3, |fd| {
+                // SAFETY: only a flag is changed, in a table of this thread's own.
+                unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
+            })
+            .unwrap();
+            // SAFETY: it is only looked at.
+            let flags = unsafe { fcntl_getfd(BorrowedFd::borrow_raw(fd)) };
+            assert_eq!(flags.unwrap(), FdFlags::empty());
+            own.each(fd, |open| {
+                if open == fd {
+                    // SAFETY: a copy that is this thread's own.
+                    unsafe { libc::close(open) };
+                }
+            })
+            .unwrap();
+            assert!(!is_open(fd));
+            assert!(is_open(other));
+        })
+        .join()
+        .unwrap();
+        assert!(is_open(fd));
+    }
+}
