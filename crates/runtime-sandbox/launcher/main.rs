@@ -254,7 +254,7 @@ unsafe extern "C" fn child_main(job: *mut u8) -> ! {
 }
 
 /// Limits, directory, program. Returns only with what went wrong.
-fn execute(order: &Order, outcome: &mut Outcome, own_group: bool) {
+fn execute(order: &Order, outcome: &mut Outcome, own_session: bool) {
     let mut failed = |step: Step, errno: Errno| {
         // SAFETY: a plain write; volatile, because the reader may be another process with our
         // memory, which the compiler cannot know.
@@ -262,7 +262,7 @@ fn execute(order: &Order, outcome: &mut Outcome, own_group: bool) {
             ptr::write_volatile(outcome, Outcome { step: step.0, errno: errno.0 });
         }
     };
-    if own_group && let Err(errno) = sys::own_group() {
+    if own_session && let Err(errno) = sys::own_session() {
         return failed(Step::LAUNCHER, errno);
     }
     for index in 0..order.limit_count {

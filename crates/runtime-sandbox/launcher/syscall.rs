@@ -26,7 +26,7 @@ mod number {
     pub(super) const WAIT4: usize = 61;
     pub(super) const FCNTL: usize = 72;
     pub(super) const CHDIR: usize = 80;
-    pub(super) const SETPGID: usize = 109;
+    pub(super) const SETSID: usize = 112;
     pub(super) const PRCTL: usize = 157;
     pub(super) const EXIT_GROUP: usize = 231;
     pub(super) const OPENAT: usize = 257;
@@ -54,7 +54,7 @@ mod number {
     pub(super) const EXIT_GROUP: usize = 94;
     pub(super) const NANOSLEEP: usize = 101;
     pub(super) const RT_SIGPROCMASK: usize = 135;
-    pub(super) const SETPGID: usize = 154;
+    pub(super) const SETSID: usize = 157;
     pub(super) const PRCTL: usize = 167;
     pub(super) const EXECVE: usize = 221;
     pub(super) const MMAP: usize = 222;
@@ -365,8 +365,9 @@ pub(crate) mod sys {
         result(unsafe { call!(number::PRCTL, SET_DUMPABLE, 0) })
     }
 
-    /// A process group of its own, and no signal blocked.
-    pub(crate) fn own_group() -> Result<usize, Errno> {
+    /// A session and process group of its own, without the terminal of the host, and no signal
+    /// blocked.
+    pub(crate) fn own_session() -> Result<usize, Errno> {
         const SET_MASK: usize = 2;
         let empty = 0_u64;
         // SAFETY: reads eight bytes.
@@ -374,7 +375,7 @@ pub(crate) mod sys {
             call!(number::RT_SIGPROCMASK, SET_MASK, &raw const empty, 0, size_of::<u64>())
         })?;
         // SAFETY: touches no memory.
-        result(unsafe { call!(number::SETPGID, 0, 0) })
+        result(unsafe { call!(number::SETSID, 0) })
     }
 
     pub(crate) fn set_limit(resource: u64, soft: u64, hard: u64) -> Result<usize, Errno> {

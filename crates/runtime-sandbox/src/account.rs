@@ -1,10 +1,13 @@
-//! The account of the caller, which firejail asks the system about.
+//! The account of the caller, as the system knows it.
 
 use std::ffi::CStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use prx_runtime_core::{Error, ErrorKind, Result};
+
+use crate::error;
 
 /// Firejail starts everything through the login shell, as `SHELL -c -- LINE`. These read no files of
 /// the user then, or only such that a variable names.
@@ -42,6 +45,36 @@ pub(crate) fn check() -> Result<()> {
 
 fn login_shell() -> Option<PathBuf> {
     let user = rustix::process::getuid().as_raw();
+    let shell = text_of(user, |entry| entry.pw_shell).ok()??;
+    Some(if shell.as_os_str().is_empty() {
+        "/bin/sh".into()
+    } else {
+        shell
+    })
+}
+
+/// The home of the account whose rights this process has, if the system knows one.
+pub(crate) fn home() -> Result<Option<PathBuf>> {
+    let user = rustix::process::geteuid().as_raw();
+    let home = text_of(user, |entry| entry.pw_dir).map_err(|error| {
+        let hint = error::remedy(&error);
+        Error::new(
+            error::kind(&error),
+            format!(
+                "the home of the user {user}, where secrets are to be hidden, cannot be found out"
+            ),
+        )
+        .with_source(error)
+        .with_hint(hint)
+    })?;
+    Ok(home.filter(|home| home.is_absolute()))
+}
+
+/// A path in the entry that the system has for `user`, if it has one.
+fn text_of(
+    user: u32,
+    pick: impl FnOnce(&libc::passwd) -> *mut libc::c_char,
+) -> io::Result<Option<PathBuf>> {
     let mut text = vec![0; ENTRY];
     let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
     let mut found = std::ptr::null_mut();
@@ -55,13 +88,22 @@ fn login_shell() -> Option<PathBuf> {
             &raw mut found,
         )
     };
+    // Systems disagree on which numbers say that there is no such account.
+    let error = io::Error::from_raw_os_error(failed);
+    if failed != 0 && error::is_shortage(&error) {
+        return Err(error);
+    }
     if failed != 0 || found.is_null() {
-        return None;
+        return Ok(None);
     }
     // SAFETY: it was found, so the entry is filled.
-    let shell = unsafe { (*found).pw_shell };
+    let picked = pick(unsafe { &*found });
+    if picked.is_null() {
+        return Ok(None);
+    }
     // SAFETY: a string within the text.
-    let shell = unsafe { CStr::from_ptr(shell) }.to_bytes();
-    let shell = if shell.is_empty() { b"/bin/sh" } else { shell };
-    Some(Path::new(std::ffi::OsStr::from_bytes(shell)).to_owned())
+    let picked = unsafe { CStr::from_ptr(picked) }.to_bytes();
+    Ok(Some(
+        Path::new(std::ffi::OsStr::from_bytes(picked)).to_owned(),
+    ))
 }

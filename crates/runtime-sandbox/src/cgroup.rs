@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use prx_runtime_core::{ExecutionId, Owner, OwnerState};
@@ -176,14 +177,10 @@ fn remove(directory: &Path) -> io::Result<()> {
 impl Parent {
     /// Whether a group can be made here that has the controller and can be joined.
     fn works(&self, controller: &str) -> bool {
-        let probe = self
-            .directory
-            .join(format!("{PREFIX}{}-probe", Owner::current()));
-        // Another runtime of this host may be looking at the same time.
-        let made = match fs::create_dir(&probe) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return false,
-            made => made.is_ok(),
-        };
+        let probe = self.directory.join(probe_name());
+        if fs::create_dir(&probe).is_err() {
+            return false;
+        }
         let limit = match (controller, self.version) {
             ("memory", Version::V1) => "memory.limit_in_bytes",
             ("memory", Version::V2) => "memory.max",
@@ -195,9 +192,7 @@ impl Parent {
             // Whoever moves a process must be allowed to in what both groups have in common.
             works &= open(&self.directory.join("cgroup.procs"));
         }
-        if made {
-            let _ = remove(&probe);
-        }
+        let _ = remove(&probe);
         works
     }
 
@@ -208,16 +203,27 @@ impl Parent {
         };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            let owner = name.to_str().and_then(|name| {
-                let (owner, _) = name.strip_prefix(PREFIX)?.rsplit_once('-')?;
-                owner.parse::<Owner>().ok()
-            });
+            let owner = name.to_str().and_then(owner_of);
             if owner.is_some_and(|owner| owner.state() == OwnerState::Dead) {
                 // Its processes, if any, are ended by the sweep of processes.
                 let _ = fs::remove_dir(entry.path());
             }
         }
     }
+}
+
+/// The name of a group that is tried. No two are alike: other runtimes of this host may be trying at
+/// the same time, and each removes its own.
+fn probe_name() -> String {
+    static TRIED: AtomicU64 = AtomicU64::new(0);
+    let number = TRIED.fetch_add(1, Ordering::Relaxed);
+    format!("{PREFIX}{}-probe{number}", Owner::current())
+}
+
+/// Whose group it is that has such a name.
+fn owner_of(name: &str) -> Option<Owner> {
+    let (owner, _) = name.strip_prefix(PREFIX)?.rsplit_once('-')?;
+    owner.parse().ok()
 }
 
 /// The places where a group with `controller` might be made, the best first.
@@ -297,6 +303,32 @@ fn write_if_there(file: &Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_looks_at_the_same_time_finds_the_same() {
+        let alone = Cgroups::find();
+        let look = || {
+            let found = Cgroups::find();
+            (found.limits_memory(), found.limits_processes())
+        };
+        std::thread::scope(|scope| {
+            let lookers: Vec<_> = (0..8).map(|_| scope.spawn(look)).collect();
+            for looker in lookers {
+                let expected = (alone.limits_memory(), alone.limits_processes());
+                assert_eq!(looker.join().unwrap(), expected);
+            }
+        });
+    }
+
+    #[test]
+    fn groups_that_are_tried_have_names_of_their_own_and_an_owner() {
+        let names = [probe_name(), probe_name()];
+        assert_ne!(names[0], names[1]);
+        for name in names {
+            assert_eq!(owner_of(&name), Some(Owner::current()), "{name}");
+        }
+        assert_eq!(owner_of("session-1.scope"), None);
+    }
 
     #[test]
     fn the_own_group_is_found_below_the_mount() {

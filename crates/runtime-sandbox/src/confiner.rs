@@ -8,18 +8,16 @@ use std::sync::Arc;
 use prx_runtime_core::backend::Exit;
 use prx_runtime_core::config::{SandboxKind, SandboxLevel, SecurityConfig};
 use prx_runtime_core::confine::{Confiner, Hold, Launch, LocalCommand};
-use prx_runtime_core::{
-    EXECUTION_ID_VARIABLE, Error, ErrorKind, Exposure, Isolation, IsolationLevel, Result,
-};
+use prx_runtime_core::{EXECUTION_ID_VARIABLE, Error, ErrorKind, Isolation, Result};
 
 use crate::bubblewrap::{self, Frame};
 use crate::cgroup::{self, Group};
 use crate::limits::{Limits, Surroundings};
 use crate::machine::Machine;
 use crate::order::{Guard, Launcher, Lent, Order, Ordered, Role};
-use crate::policy::Policy;
-use crate::seccomp::{self, Sockets};
-use crate::{account, firejail, landlock, memfd};
+use crate::policy::{self, Policy};
+use crate::seccomp::{self, Around};
+use crate::{account, claims, firejail, landlock, memfd};
 
 /// Confines commands by what `[security]` says.
 #[derive(Debug)]
@@ -46,6 +44,16 @@ enum Means {
     },
 }
 
+impl Means {
+    fn policy(&self) -> Option<&Policy> {
+        match self {
+            Self::Nothing => None,
+            Self::Bubblewrap(program) | Self::Firejail(program) => Some(&program.policy),
+            Self::Landlock { policy, .. } => Some(policy),
+        }
+    }
+}
+
 /// A program that makes namespaces, and what they are to be.
 #[derive(Debug)]
 struct Program {
@@ -56,18 +64,13 @@ struct Program {
 }
 
 impl Program {
-    fn new(file: PathBuf, policy: Policy, allow_network: bool) -> Result<Self> {
-        let sockets = if allow_network {
-            Sockets::All
-        } else {
-            Sockets::Namespaced
-        };
-        Ok(Self {
+    fn new(file: PathBuf, policy: Policy, allow_network: bool) -> Self {
+        Self {
             file,
             policy,
             allow_network,
-            filter: seccomp::filter_bytes(sockets)?,
-        })
+            filter: seccomp::filter_bytes(Around::Namespaces, allow_network),
+        }
     }
 }
 
@@ -87,7 +90,6 @@ impl Sandbox {
             ));
         }
         let config = &security.sandbox;
-        let policy = Policy::new(config)?;
         let network = config.allow_network;
         let (means, mut isolation, around) = match kind {
             SandboxKind::Bubblewrap => {
@@ -95,13 +97,14 @@ impl Sandbox {
                 let around = Surroundings {
                     launchers: 2,
                     user_namespace: true,
+                    can_leave: false,
                 };
-                let isolation = namespaced(
+                let isolation = claims::namespaced(
                     "bubblewrap",
                     "user, mount, pid, ipc, uts and cgroup namespaces",
                     network,
                 );
-                let program = Program::new(file, policy, network)?;
+                let program = Program::new(file, Policy::new(config)?, network);
                 (Means::Bubblewrap(program), isolation, around)
             }
             SandboxKind::Firejail => {
@@ -110,9 +113,10 @@ impl Sandbox {
                 let around = Surroundings {
                     launchers: 3,
                     user_namespace: false,
+                    can_leave: false,
                 };
-                let isolation = firejailed(network, machine.landlock());
-                let program = Program::new(file, policy, network)?;
+                let isolation = claims::firejailed(network, machine.landlock());
+                let program = Program::new(file, Policy::new(config)?, network);
                 (Means::Firejail(program), isolation, around)
             }
             SandboxKind::Landlock => {
@@ -121,15 +125,19 @@ impl Sandbox {
                 let around = Surroundings {
                     launchers: 0,
                     user_namespace: false,
+                    can_leave: false,
                 };
+                let policy = Policy::new(config)?;
                 (Means::Landlock { policy, rules }, isolation, around)
             }
             SandboxKind::None => {
+                policy::configured(config)?;
                 let around = Surroundings {
                     launchers: 0,
                     user_namespace: false,
+                    can_leave: true,
                 };
-                (Means::Nothing, bare(), around)
+                (Means::Nothing, claims::bare(), around)
             }
             other => {
                 return Err(Error::new(
@@ -142,8 +150,10 @@ impl Sandbox {
         for limit in &limits.applied {
             isolation = isolation.applied(limit.clone());
         }
+        let unhidden = means.policy().and_then(|policy| policy.not_enforced);
         for what in missing
             .into_iter()
+            .chain(unhidden.map(str::to_owned))
             .chain(limits.not_enforced.iter().cloned())
         {
             isolation = isolation.not_enforced(what);
@@ -411,62 +421,6 @@ impl Hold for Held {
             Exit::Signal(libc::SIGKILL) if self.0.ran_out_of_memory() => Exit::OutOfMemory,
             exit => exit,
         }
-    }
-}
-
-fn bare() -> Isolation {
-    [
-        Exposure::FileSystem,
-        Exposure::Network,
-        Exposure::HostEnvironment,
-        Exposure::HostProcesses,
-        Exposure::UnixSockets,
-        Exposure::SystemCalls,
-    ]
-    .into_iter()
-    .fold(
-        Isolation::new(IsolationLevel::None).applied("process group"),
-        Isolation::open,
-    )
-}
-
-fn namespaced(name: &'static str, namespaces: &'static str, allow_network: bool) -> Isolation {
-    let mut isolation = Isolation::new(IsolationLevel::Sandbox);
-    for what in [
-        name,
-        namespaces,
-        "no capabilities",
-        "no new privileges",
-        "seccomp",
-    ] {
-        isolation = isolation.applied(what);
-    }
-    // Most of it can be read.
-    isolation = isolation.open(Exposure::FileSystem);
-    if allow_network {
-        isolation
-            .open(Exposure::Network)
-            .open(Exposure::UnixSockets)
-    } else {
-        isolation.applied("network namespace")
-    }
-}
-
-fn firejailed(allow_network: bool, landlock: Option<i32>) -> Isolation {
-    let isolation = namespaced(
-        "firejail",
-        "mount, pid, ipc and uts namespaces",
-        allow_network,
-    );
-    match landlock {
-        Some(version) => landlock::judge(
-            isolation.applied(format!("landlock for writing (interface {version})")),
-            version,
-        ),
-        None => isolation.not_enforced(
-            "firejail: by itself it cannot keep commands from writing to all that is mounted, and \
-             this kernel has no Landlock to add",
-        ),
     }
 }
 

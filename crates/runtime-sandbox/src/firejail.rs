@@ -15,7 +15,7 @@ use prx_runtime_core::{Error, ErrorKind, Result};
 use rustix::fs::{Access as Wanted, AtFlags, FileType, Mode, OFlags, statat};
 
 use crate::policy::{Access, Origin, Rule, access_of};
-use crate::{mounts, resolve};
+use crate::{error, mounts, resolve};
 
 /// Of its own making inside: what lies below is not the host's.
 const FRESH: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
@@ -118,7 +118,7 @@ pub(crate) fn profile(rules: &[Rule], caller: Caller) -> Result<Profile> {
         profile.hide_run(rules, caller)?;
     }
     profile.keep(Path::new("/"), &foreign, caller)?;
-    for mount in mounts::all() {
+    for mount in mounts::all()? {
         let point = mount.point.as_path();
         if point != Path::new("/")
             && !is_fresh(point)
@@ -195,13 +195,16 @@ impl Profile {
     /// to be written: firejail does not make those writable again.
     fn keep(&mut self, path: &Path, foreign: &[&Path], caller: Caller) -> Result<()> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else {
+        let found = rustix::fs::open(path, flags, Mode::empty())
+            .map_err(std::io::Error::from)
+            .and_then(|file| Ok((resolve::kind_of(&file)?, file)));
+        let file = match found {
+            Ok((FileType::Symlink, _)) => return Ok(()),
+            Ok((_, file)) => file,
             // Where the caller cannot walk the command cannot either.
-            return Ok(());
+            Err(error) if error::is_unreachable(&error) => return Ok(()),
+            Err(error) => return Err(unwalked(path, error)),
         };
-        if resolve::kind_of(&file).map_err(unreadable)? == FileType::Symlink {
-            return Ok(());
-        }
         let within = |path: &Path| {
             let path = path.to_owned();
             foreign.iter().any(|open| open.starts_with(&path))
@@ -214,8 +217,9 @@ impl Profile {
         if caller.may_open(&file) || rustix::fs::access(path, Wanted::WRITE_OK).is_ok() {
             return Err(unsplittable(path));
         }
-        for entry in std::fs::read_dir(path).map_err(unreadable)? {
-            let child = path.join(entry.map_err(unreadable)?.file_name());
+        for entry in std::fs::read_dir(path).map_err(|error| unreadable(path, error))? {
+            let entry = entry.map_err(|error| unreadable(path, error))?;
+            let child = path.join(entry.file_name());
             if !foreign.contains(&child.as_path()) && !is_fresh(&child) {
                 self.keep(&child, foreign, caller)?;
             }
@@ -264,12 +268,29 @@ fn unsplittable(path: &Path) -> Error {
     .with_hint("give the writable directory to the caller, or set the backend to \"bubblewrap\"")
 }
 
-fn unreadable(error: std::io::Error) -> Error {
+fn unreadable(path: &Path, error: std::io::Error) -> Error {
     Error::new(
-        ErrorKind::Refused,
-        "a directory cannot be listed, around one that is to be written and belongs to somebody else",
+        error::kind(&error),
+        format!(
+            "`{}` cannot be listed, around a directory that is to be written and belongs to \
+             somebody else",
+            path.display()
+        ),
     )
     .with_source(error)
+}
+
+fn unwalked(path: &Path, error: std::io::Error) -> Error {
+    let hint = error::remedy(&error);
+    Error::new(
+        error::kind(&error),
+        format!(
+            "`{}`, which firejail is to keep from being written, cannot be looked at",
+            path.display()
+        ),
+    )
+    .with_source(error)
+    .with_hint(hint)
 }
 
 /// The names of the namespaces of this process of which the launcher must have others.

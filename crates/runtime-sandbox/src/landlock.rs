@@ -21,8 +21,8 @@ use rustix::fs::{FileType, Mode, OFlags};
 use seccompiler::BpfProgram;
 
 use crate::policy::{Access, Rule};
-use crate::seccomp::{self, Sockets};
-use crate::{capabilities, resolve};
+use crate::seccomp::{self, Around};
+use crate::{capabilities, error, resolve};
 
 /// What we make use of. A newer kernel forbids more only to those who ask it to.
 const NEWEST: ABI = ABI::V7;
@@ -32,13 +32,15 @@ const SIGNALS: i32 = 6;
 const TRUNCATION: i32 = 3;
 
 /// Devices that programs cannot do without.
-const DEVICES: [&str; 6] = [
+///
+/// Not `/dev/tty`: the command keeps the session of the host, and would write to its terminal past
+/// what is captured.
+const DEVICES: [&str; 5] = [
     "/dev/null",
     "/dev/zero",
     "/dev/full",
     "/dev/random",
     "/dev/urandom",
-    "/dev/tty",
 ];
 
 /// What holds around every command.
@@ -61,14 +63,9 @@ impl Ruleset {
                  parameter of the kernel; or use bubblewrap",
             ));
         }
-        let sockets = if config.allow_network {
-            Sockets::All
-        } else {
-            Sockets::None
-        };
         let ruleset = Self {
             allow_network: config.allow_network,
-            filter: seccomp::filter(sockets)?,
+            filter: seccomp::filter(Around::Landlock, config.allow_network),
         };
         Ok((ruleset, isolation(version, config.allow_network)))
     }
@@ -91,11 +88,11 @@ impl Ruleset {
 
     fn build(&self, grants: Vec<Grant>) -> Result<RulesetCreated, ::landlock::RulesetError> {
         let mut builder = Builder::default().handle_access(AccessFs::from_all(NEWEST))?;
-        builder = builder.scope(Scope::Signal)?;
+        builder = builder
+            .scope(Scope::Signal)?
+            .scope(Scope::AbstractUnixSocket)?;
         if !self.allow_network {
-            builder = builder
-                .handle_access(AccessNet::from_all(NEWEST))?
-                .scope(Scope::AbstractUnixSocket)?;
+            builder = builder.handle_access(AccessNet::from_all(NEWEST))?;
         }
         let mut ruleset = builder.create()?;
         for grant in grants {
@@ -171,9 +168,8 @@ fn isolation(version: i32, allow_network: bool) -> Isolation {
         isolation = isolation.not_enforced("landlock: signals to other processes need Linux 6.12");
     }
     if allow_network {
-        isolation
-            .open(Exposure::Network)
-            .open(Exposure::UnixSockets)
+        // It covers none that has a path: the filter does.
+        isolation.open(Exposure::Network).applied("no Unix sockets")
     } else {
         isolation.applied("no sockets")
     }
@@ -235,8 +231,11 @@ fn give(
         .filter_map(|(inner, _)| inner.strip_prefix(path).ok()?.components().next())
         .map(|first| Path::new(first.as_os_str()))
         .collect();
-    let Ok(entries) = std::fs::read_dir(path) else {
-        return Ok(());
+    let entries = match std::fs::read_dir(path) {
+        Err(error) if error::is_shortage(&error) => return Err(error),
+        // What cannot be listed is not given.
+        Err(_) => return Ok(()),
+        Ok(entries) => entries,
     };
     for entry in entries {
         let name = entry?.file_name();
@@ -253,8 +252,10 @@ fn give(
 /// A grant for the file at `path`, if it is there and no link, which would be somebody else's.
 fn grant(path: &Path, access: Access) -> io::Result<Option<Grant>> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else {
-        return Ok(None);
+    let file = match rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from) {
+        Err(error) if error::is_shortage(&error) => return Err(error),
+        Err(_) => return Ok(None),
+        Ok(file) => file,
     };
     let kind = resolve::kind_of(&file)?;
     if kind == FileType::Symlink {

@@ -9,7 +9,8 @@
 //! * **bubblewrap**: namespaces by the program `bwrap`, with a seccomp filter, no capabilities, a
 //!   fresh `/proc` and `/dev`, nothing of `/run`, and the rest of the file system read-only.
 //! * **landlock**: the kernel's own, on the thread that starts the command; with a seccomp filter
-//!   that leaves it no sockets, and no capabilities. The host itself is never restricted.
+//!   that leaves it no sockets (with the network allowed, no Unix sockets) and no other process to
+//!   limit or slow down, and no capabilities. The host itself is never restricted.
 //! * **firejail**: namespaces by the program of that name, which is setuid and needs no user
 //!   namespaces, with mounts that hide, and with what landlock and a seccomp filter do inside.
 //!
@@ -25,9 +26,11 @@ mod account;
 mod bubblewrap;
 mod capabilities;
 mod cgroup;
+mod claims;
 mod confiner;
 mod create;
 mod defaults;
+mod error;
 mod firejail;
 mod landlock;
 mod limits;

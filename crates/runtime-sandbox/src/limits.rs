@@ -10,6 +10,8 @@ use crate::order::Limit;
 /// Between the warning of the CPU limit (XCPU) and its end (KILL), in seconds.
 const CPU_GRACE: u64 = 1;
 const MEBIBYTE: u64 = 1 << 20;
+/// Said of a limit that is a cgroup's, where nothing keeps the command in it.
+const WHILE_INSIDE: &str = " (unless the command leaves its cgroup)";
 
 /// What stands around a command and counts as a process, beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +20,9 @@ pub(crate) struct Surroundings {
     pub(crate) launchers: u32,
     /// The command is in a user namespace of its own, whose first process is a launcher.
     pub(crate) user_namespace: bool,
+    /// Nothing keeps the command from the files by which processes change their cgroup. Whoever may
+    /// put a command into one may take it out again, and the command has the same rights.
+    pub(crate) can_leave: bool,
 }
 
 /// The limits of a configuration, with the means that this machine has for them.
@@ -72,9 +77,10 @@ impl Limits {
     }
 
     fn judge(&mut self, around: Surroundings) {
+        let while_inside = if around.can_leave { WHILE_INSIDE } else { "" };
         if let Some(mebibytes) = self.config.max_memory_mb {
             self.applied.push(if self.cgroups.limits_memory() {
-                format!("memory limit {mebibytes} MiB")
+                format!("memory limit {mebibytes} MiB{while_inside}")
             } else {
                 format!("memory limit {mebibytes} MiB a process")
             });
@@ -100,9 +106,11 @@ impl Limits {
             };
             match self.processes {
                 Processes::Unlimited => {}
-                Processes::Cgroup | Processes::Namespace => {
-                    self.applied.push(format!("process limit {count}"));
+                Processes::Cgroup => {
+                    self.applied
+                        .push(format!("process limit {count}{while_inside}"));
                 }
+                Processes::Namespace => self.applied.push(format!("process limit {count}")),
                 Processes::User => self.applied.push(format!(
                     "process limit {count} beside what the user runs when the command starts"
                 )),

@@ -2,6 +2,12 @@
 
 use std::path::PathBuf;
 
+use prx_runtime_core::{Error, Result};
+
+use crate::error;
+
+const LIST: &str = "/proc/self/mountinfo";
+
 /// A mount that this process sees.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
@@ -11,8 +17,22 @@ pub(crate) struct Mount {
 }
 
 /// Every mount, in the order in which they were made.
-pub(crate) fn all() -> Vec<Mount> {
-    parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default())
+pub(crate) fn all() -> Result<Vec<Mount>> {
+    // Without the list, what has to be hidden or kept would be left out and nobody told.
+    let list = std::fs::read(LIST).map_err(|error| {
+        let hint = if error::is_shortage(&error) {
+            error::remedy(&error)
+        } else {
+            "mount /proc where the host runs"
+        };
+        Error::new(
+            error::kind(&error),
+            format!("`{LIST}` cannot be read, by which the sandbox learns what is mounted"),
+        )
+        .with_source(error)
+        .with_hint(hint)
+    })?;
+    Ok(parse(&list))
 }
 
 fn parse(mounts: &[u8]) -> Vec<Mount> {

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use prx_runtime_core::config::{ConfigPath, SandboxConfig, SandboxLevel};
 use prx_runtime_core::{Error, ErrorKind, Result};
 
-use crate::defaults;
+use crate::error::{self, is_missing, is_unreachable};
 use crate::resolve::{Resolved, resolve};
+use crate::{defaults, mounts};
 
 /// What a command may do below a path. Ordered: a later one is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +43,8 @@ pub(crate) struct Wish {
 pub(crate) struct Policy {
     wishes: Vec<Wish>,
     level: SandboxLevel,
+    /// What of the defaults cannot be said for this caller.
+    pub(crate) not_enforced: Option<&'static str>,
 }
 
 /// A rule for one execution: its path has no links in it any more.
@@ -58,19 +61,17 @@ pub(crate) struct Rule {
 impl Policy {
     /// The policy of `config`.
     pub(crate) fn new(config: &SandboxConfig) -> Result<Self> {
-        let mut wishes = defaults::wishes(config.allow_network);
-        for (paths, access) in [
-            (&config.writable_paths, Access::Write),
-            (&config.readonly_paths, Access::Read),
-            (&config.hidden_paths, Access::Hidden),
-        ] {
-            for path in paths {
-                wishes.push(configured(path, access)?);
-            }
-        }
+        Self::of_homes(config, &defaults::homes()?)
+    }
+
+    /// The policy of a caller whose secrets lie in `homes`.
+    fn of_homes(config: &SandboxConfig, homes: &[PathBuf]) -> Result<Self> {
+        let mut wishes = defaults::wishes(config.allow_network, homes, mounts::all()?);
+        wishes.extend(configured(config)?);
         Ok(Self {
             wishes,
             level: config.level,
+            not_enforced: homes.is_empty().then_some(defaults::NO_HOME),
         })
     }
 
@@ -88,7 +89,12 @@ impl Policy {
         for wish in self.wishes.iter().chain([&workspace]) {
             if wish.access == Access::Write {
                 open.push(wish.path.clone());
-                open.extend(std::fs::canonicalize(&wish.path));
+                match std::fs::canonicalize(&wish.path) {
+                    Ok(real) => open.push(real),
+                    // Judged below, where it is walked.
+                    Err(error) if is_unreachable(&error) => {}
+                    Err(error) => return Err(unusable(wish, error)),
+                }
             }
         }
         for wish in self.wishes.iter().chain([&workspace]) {
@@ -97,8 +103,9 @@ impl Policy {
                 Ok(found) => resolved.push((wish, found)),
                 // There is nothing to be hidden, and what a default allows may be missing.
                 Err(error) if is_missing(&error) && wish.access == Access::Hidden => {}
-                // Where the caller cannot walk, the command cannot either.
-                Err(_) if wish.origin == Origin::Default => {}
+                // Where the caller cannot walk, the command cannot either. That the caller has no
+                // descriptor left for the walk keeps nothing from the command.
+                Err(error) if is_unreachable(&error) && wish.origin == Origin::Default => {}
                 Err(error) if self.level == SandboxLevel::BestEffort && is_missing(&error) => {
                     tracing::warn!(path = %wish.path.display(), "a path of security.sandbox is not there");
                 }
@@ -154,12 +161,23 @@ impl Policy {
     }
 }
 
-fn configured(path: &ConfigPath, access: Access) -> Result<Wish> {
-    Ok(Wish {
-        path: path.expand()?,
-        access,
-        origin: Origin::Configured,
-    })
+/// What is configured of files.
+pub(crate) fn configured(config: &SandboxConfig) -> Result<Vec<Wish>> {
+    let wish = |path: &ConfigPath, access| {
+        Ok(Wish {
+            path: path.expand()?,
+            access,
+            origin: Origin::Configured,
+        })
+    };
+    [
+        (&config.writable_paths, Access::Write),
+        (&config.readonly_paths, Access::Read),
+        (&config.hidden_paths, Access::Hidden),
+    ]
+    .into_iter()
+    .flat_map(|(paths, access)| paths.iter().map(move |path| wish(path, access)))
+    .collect()
 }
 
 /// Of two rules for one path: what is configured counts more than what is not, and of two that are
@@ -204,36 +222,108 @@ fn refuse_gain(path: &Path, link: &Path, resolved: &[(&Wish, Resolved)]) -> Resu
     .with_hint("a command may have planted the link: remove it, or name the directory itself"))
 }
 
-fn is_missing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+fn unusable(wish: &Wish, error: io::Error) -> Error {
+    let path = wish.path.display();
+    let key = match wish.access {
+        Access::Write => "writable_paths",
+        Access::Read => "readonly_paths",
+        Access::Hidden => "hidden_paths",
+    };
+    let (kind, what) = match wish.origin {
+        Origin::Workspace => (
+            ErrorKind::WorkingDirectory,
+            format!("the working directory `{path}` cannot be used"),
+        ),
+        Origin::Default => (
+            ErrorKind::Refused,
+            format!("`{path}`, for which the sandbox has a rule of its own, cannot be looked at"),
+        ),
+        Origin::Configured => (
+            ErrorKind::Refused,
+            format!("`{path}` in security.sandbox.{key} cannot be used"),
+        ),
+    };
+    let (kind, hint) = match wish.origin {
+        _ if error::is_shortage(&error) => (ErrorKind::Exhausted, error::remedy(&error)),
+        Origin::Workspace => return Error::new(kind, what).with_source(error),
+        Origin::Default => (kind, error::remedy(&error)),
+        Origin::Configured => (
+            kind,
+            "make the directory, or take the path out of the configuration",
+        ),
+    };
+    Error::new(kind, what).with_source(error).with_hint(hint)
 }
 
-fn unusable(wish: &Wish, error: io::Error) -> Error {
-    let key = match (wish.origin, wish.access) {
-        (Origin::Workspace, _) => {
-            return Error::new(
-                ErrorKind::WorkingDirectory,
-                format!(
-                    "the working directory `{}` cannot be used",
-                    wish.path.display()
-                ),
-            )
-            .with_source(error);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A policy of nothing but a default that hides `path`.
+    fn hiding(path: &Path) -> Policy {
+        Policy {
+            wishes: vec![Wish {
+                path: path.to_owned(),
+                access: Access::Hidden,
+                origin: Origin::Default,
+            }],
+            level: SandboxLevel::Require,
+            not_enforced: None,
         }
-        (_, Access::Write) => "writable_paths",
-        (_, Access::Read) => "readonly_paths",
-        (_, Access::Hidden) => "hidden_paths",
-    };
-    Error::new(
-        ErrorKind::Refused,
-        format!(
-            "`{}` in security.sandbox.{key} cannot be used",
-            wish.path.display()
-        ),
-    )
-    .with_source(error)
-    .with_hint("make the directory, or take the path out of the configuration")
+    }
+
+    #[test]
+    fn what_the_command_cannot_reach_either_needs_no_rule() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path();
+        std::fs::create_dir(base.join("work")).unwrap();
+        std::fs::write(base.join("file"), "").unwrap();
+        std::os::unix::fs::symlink("loop", base.join("loop")).unwrap();
+        for nowhere in ["nowhere", "file/below", "loop", &"x".repeat(300)] {
+            let rules = hiding(&base.join(nowhere)).rules(&base.join("work"));
+            assert_eq!(rules.unwrap().len(), 1, "{nowhere}");
+        }
+        let rules = hiding(&base.join("file")).rules(&base.join("work"));
+        assert_eq!(rules.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_could_not_be_looked_at_is_an_error_with_its_path() {
+        let wish = |origin| Wish {
+            path: "/home/ana/.ssh".into(),
+            access: Access::Hidden,
+            origin,
+        };
+        let of = |number| io::Error::from_raw_os_error(number);
+        for number in [libc::EMFILE, libc::ENFILE, libc::ENOMEM] {
+            assert!(!is_unreachable(&of(number)));
+            for origin in [Origin::Default, Origin::Workspace, Origin::Configured] {
+                let error = unusable(&wish(origin), of(number));
+                assert_eq!(error.kind(), ErrorKind::Exhausted, "{error}");
+                assert!(error.to_string().contains("/home/ana/.ssh"), "{error}");
+            }
+        }
+        for number in [libc::EIO, libc::ESTALE, libc::ENOTCONN] {
+            assert!(!is_unreachable(&of(number)));
+            let error = unusable(&wish(Origin::Default), of(number));
+            assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+            assert!(error.to_string().contains("/home/ana/.ssh"), "{error}");
+        }
+        for number in [libc::ENOENT, libc::ENOTDIR, libc::EACCES, libc::ELOOP] {
+            assert!(is_unreachable(&of(number)));
+        }
+    }
+
+    #[test]
+    fn without_a_home_it_is_said_that_its_secrets_are_not_hidden() {
+        let config = SandboxConfig::default();
+        let homeless = Policy::of_homes(&config, &[]).unwrap();
+        let said = homeless.not_enforced.unwrap();
+        assert!(
+            said.contains("secrets at home") && said.contains("HOME"),
+            "{said}"
+        );
+        let housed = Policy::of_homes(&config, &["/home/ana".into()]).unwrap();
+        assert_eq!(housed.not_enforced, None);
+    }
 }

@@ -104,12 +104,8 @@ fn account_for(kind: SandboxKind) -> Option<Account> {
     })
 }
 
-/// Runs one trial in another process of the same caller, with another variable of the environment.
-pub(crate) fn again(trial: &str, (name, value): (&str, &Path)) -> Result<(), Failed> {
-    again_by(&[], trial, (name, value))
-}
-
-/// The same by way of a command that starts what its arguments say.
+/// Runs one trial in another process of the same caller, with another variable of the environment,
+/// and by way of a command that starts what its arguments say, if there is one.
 pub(crate) fn again_by(
     way: &[&str],
     trial: &str,

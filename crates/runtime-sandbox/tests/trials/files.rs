@@ -26,7 +26,6 @@ pub(crate) const TRIALS: &[Entry] = &[
     ("hard_links_lead_nowhere", hard_links),
     ("the_root_of_a_process_leads_nowhere", process_root),
     ("a_bind_of_a_bind_leads_nowhere", bind_of_a_bind),
-    ("secrets_at_home_are_hidden", secrets_at_home),
     (
         "metadata_outside_stays_or_is_said_to_be_open",
         metadata_outside,
@@ -178,38 +177,6 @@ fn bind_of_a_bind(stage: &Stage) -> Result<(), Failed> {
     // To landlock it is one directory, whatever the name.
     if stage.kind() != SandboxKind::Landlock {
         inner.refuses("echo x > ../one/new")?;
-    }
-    Ok(())
-}
-
-fn secrets_at_home(stage: &Stage) -> Result<(), Failed> {
-    // In a process that has a home of its own: the one of the caller may have no secrets.
-    let home = PathBuf::from(std::env::var("HOME")?);
-    if !home.ends_with("trial-home") {
-        let home = stage.outside().join("trial-home");
-        std::fs::create_dir(&home)?;
-        return caller::again(
-            &stage.name("files::secrets_at_home_are_hidden"),
-            ("HOME", &home),
-        );
-    }
-    for secret in [
-        ".ssh/id",
-        ".aws/credentials",
-        ".gnupg/key",
-        ".netrc",
-        ".config/gh/hosts.yml",
-    ] {
-        let file = home.join(secret);
-        std::fs::create_dir_all(file.parent().unwrap_or(&home))?;
-        std::fs::write(&file, "the key")?;
-        stage.conceals(&format!("cat {}", file.display()), "the key")?;
-    }
-    // What is beside them is not hidden.
-    std::fs::write(home.join("plain"), "text")?;
-    stage.allows(&format!("cat {}/plain", home.display()))?;
-    if rustix::process::getuid().is_root() {
-        stage.conceals("cat /etc/shadow", "root:")?;
     }
     Ok(())
 }

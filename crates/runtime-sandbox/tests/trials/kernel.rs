@@ -15,6 +15,7 @@ pub(crate) const TRIALS: &[Entry] = &[
     ("no_module_is_loaded", modules),
     ("keyrings_bpf_and_io_uring_are_closed", closed_calls),
     ("nothing_is_typed_into_the_terminal", typing),
+    ("nothing_is_written_to_the_terminal", screen),
     ("other_calling_conventions_are_closed", conventions),
     ("there_are_no_capabilities", capabilities),
 ];
@@ -140,13 +141,7 @@ fn typing(stage: &Stage) -> Result<(), Failed> {
     if std::env::var_os(MARK).is_none() {
         stage.denies(line)?;
         // And in a process that has a terminal.
-        let spawn = "import os, pty, sys\n\
-                     sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
-        return caller::again_by(
-            &["python3", "-c", spawn],
-            &stage.name("kernel::nothing_is_typed_into_the_terminal"),
-            (MARK, stage.outside()),
-        );
+        return with_terminal(stage, "kernel::nothing_is_typed_into_the_terminal", MARK);
     }
     let terminal = std::fs::File::open("/dev/tty")?;
     let waiting = || rustix::io::ioctl_fionread(&terminal);
@@ -159,6 +154,34 @@ fn typing(stage: &Stage) -> Result<(), Failed> {
     }
     stage.refuses(line)?;
     check!(waiting()? == 0, "something was typed");
+    Ok(())
+}
+
+/// Runs the trial again in a process that has a terminal, and `mark` in its environment.
+fn with_terminal(stage: &Stage, trial: &str, mark: &str) -> Result<(), Failed> {
+    let spawn = "import os, pty, sys\n\
+                 sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    caller::again_by(
+        &["python3", "-c", spawn],
+        &stage.name(trial),
+        (mark, stage.outside()),
+    )
+}
+
+fn screen(stage: &Stage) -> Result<(), Failed> {
+    const MARK: &str = "PRX_TRIAL_WITH_SCREEN";
+    if std::env::var_os(MARK).is_none() {
+        return with_terminal(stage, "kernel::nothing_is_written_to_the_terminal", MARK);
+    }
+    // What is said there goes past the capture, and tells the terminal what to do.
+    let own = std::fs::read_link("/proc/self/fd/0")?;
+    check!(own.starts_with("/dev/pts"), "{}", own.display());
+    let host = std::process::id();
+    for terminal in ["/dev/tty", &own.to_string_lossy()] {
+        stage.denies(&format!("printf shown > {terminal}"))?;
+        stage.denies(&format!("exec 3< {terminal}"))?;
+    }
+    stage.denies(&format!("printf shown > /proc/{host}/fd/0"))?;
     Ok(())
 }
 

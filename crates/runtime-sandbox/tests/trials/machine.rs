@@ -31,6 +31,10 @@ pub(crate) const TRIALS: &[Entry] = &[
         "machine::a_launcher_that_makes_no_namespaces_is_found_out",
         silent_launcher,
     ),
+    (
+        "machine::a_launcher_that_hangs_is_given_up",
+        hanging_launcher,
+    ),
 ];
 
 fn best_effort(stage: &Stage) -> Result<(), Failed> {
@@ -190,6 +194,18 @@ fn silent_launcher(stage: &Stage) -> Result<(), Failed> {
         }
     }
     check!(!stage.workspace().join("ran").exists(), "it ran");
+    Ok(())
+}
+
+fn hanging_launcher(stage: &Stage) -> Result<(), Failed> {
+    // As one does that waits for a file system which does not answer.
+    put_program(stage, "bwrap", "exec sleep 600")?;
+    let machine = Machine::current().with_programs_in(stage.outside());
+    let confiner = confiner_on(&machine, SandboxKind::Bubblewrap, &stage.config.security)?;
+    let runtime = NativeRuntime::confined(&stage.config, confiner)?;
+    let probe = block_on(runtime.probe());
+    check!(!probe.available, "{}", probe.detail);
+    check!(probe.detail.contains("does not start"), "{}", probe.detail);
     Ok(())
 }
 

@@ -12,6 +12,7 @@ mod nesting;
 mod network;
 mod processes;
 mod resources;
+mod secrets;
 mod smoke;
 mod stage;
 
@@ -36,9 +37,10 @@ const KINDS: [SandboxKind; 3] = [
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
-    let groups: [(&str, &[Entry]); 8] = [
+    let groups: [(&str, &[Entry]); 9] = [
         ("smoke", smoke::TRIALS),
         ("files", files::TRIALS),
+        ("secrets", secrets::TRIALS),
         ("nesting", nesting::TRIALS),
         ("processes", processes::TRIALS),
         ("network", network::TRIALS),
@@ -83,15 +85,9 @@ fn trial(
     });
     match missing {
         // What can be installed has to be, where it is said so; a kernel is what it is.
-        Some(reason) if kind == SandboxKind::Landlock || !required() => {
+        Some(reason) if kind == SandboxKind::Landlock || !prx_fixtures::is_required("sandbox") => {
             trial.with_ignored_flag(true).with_kind(reason.to_owned())
         }
         _ => trial,
     }
-}
-
-/// Whether a missing sandbox is a failure.
-fn required() -> bool {
-    let required = std::env::var("PRX_REQUIRE_BACKENDS").unwrap_or_default();
-    required.split(',').any(|backend| backend == "sandbox")
 }

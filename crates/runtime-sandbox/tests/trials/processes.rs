@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
 
 use libtest_mimic::Failed;
 use prx_runtime_core::config::SandboxKind;
@@ -20,6 +21,8 @@ pub(crate) const TRIALS: &[Entry] = &[
     ("the_memory_maps_of_the_host_are_out_of_reach", host_maps),
     ("the_host_is_not_signalled", host_signal),
     ("the_host_is_not_traced", host_trace),
+    ("nothing_of_the_host_is_limited_or_slowed_down", others),
+    ("a_command_limits_and_slows_down_itself", itself),
     ("descriptors_of_the_host_are_not_inherited", descriptors),
     ("nothing_of_the_launcher_is_inherited", launcher_descriptors),
     ("the_launcher_is_out_of_reach", launcher),
@@ -71,6 +74,67 @@ fn host_trace(stage: &Stage) -> Result<(), Failed> {
     if rustix::process::getuid().is_root() {
         let control = control?;
         check!(control.success(), "{}", told(&control));
+    }
+    Ok(())
+}
+
+fn others(stage: &Stage) -> Result<(), Failed> {
+    let mut sleeper = command("sleep").arg("60").process_group(0).spawn()?;
+    let result = meddle(stage, sleeper.id());
+    let _ = sleeper.kill();
+    let _ = sleeper.wait();
+    result
+}
+
+fn python(code: &str) -> String {
+    format!("python3 -c 'import ctypes as c, os, resource as r; {code}'")
+}
+
+/// Whatever a process may do to another of the same user without a signal.
+fn meddle(stage: &Stage, victim: u32) -> Result<(), Failed> {
+    let attributes = "a = (c.c_uint32 * 12)(48, os.SCHED_IDLE)";
+    for code in [
+        format!("r.prlimit({victim}, r.RLIMIT_NOFILE, (64, 64))"),
+        format!("r.prlimit({victim}, r.RLIMIT_CPU, (3600, 3600))"),
+        format!("os.sched_setaffinity({victim}, os.sched_getaffinity(0))"),
+        format!("os.setpriority(os.PRIO_PROCESS, {victim}, 5)"),
+        format!("os.setpriority(os.PRIO_PGRP, {victim}, 5)"),
+        format!("os.sched_setscheduler({victim}, os.SCHED_IDLE, os.sched_param(0))"),
+        format!("os.sched_setparam({victim}, os.sched_param(0))"),
+        format!(
+            "{attributes}; assert c.CDLL(None).syscall({}, {victim}, a, 0) == 0",
+            libc::SYS_sched_setattr
+        ),
+    ] {
+        stage.denies(&python(&code))?;
+    }
+    stage.denies(&format!("ionice -c 3 -p {victim}"))?;
+    stage.denies(&format!("ionice -c 3 -P {victim}"))?;
+    // Here the kernel itself asks whether the caller may trace. It may have no such call.
+    for call in [
+        format!("{}, {victim}, 64, m, m", libc::SYS_migrate_pages),
+        format!("{}, {victim}, 0, None, None, None, 0", libc::SYS_move_pages),
+        format!("{}, {victim}, {victim}, 0, 0, 0", libc::SYS_kcmp),
+    ] {
+        let code = format!("m = (c.c_uint64 * 2)(1); assert c.CDLL(None).syscall({call}) >= 0");
+        if stage.bare(&python(&code))?.success() {
+            stage.denies(&python(&code))?;
+        }
+    }
+    Ok(())
+}
+
+fn itself(stage: &Stage) -> Result<(), Failed> {
+    for line in [
+        "ulimit -Sn 64 && test $(ulimit -Sn) = 64",
+        "nice -n 5 true",
+        "ionice -c 3 true",
+        "chrt --idle 0 true",
+        &python("os.sched_setaffinity(0, os.sched_getaffinity(0))"),
+        // What is only read may be anybody's.
+        &python("r.prlimit(os.getpid(), r.RLIMIT_NOFILE)"),
+    ] {
+        stage.allows(line)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Limits of the operating system.
 
 use libtest_mimic::Failed;
-use prx_runtime_core::config::{Config, SandboxLevel};
+use prx_runtime_core::config::{Config, SandboxKind, SandboxLevel};
 use prx_runtime_core::{ErrorKind, IsolationLevel, Termination};
 
 use crate::Entry;
@@ -13,6 +13,7 @@ pub(crate) const TRIALS: &[Entry] = &[
     ("a_memory_bomb_ends_at_its_limit", memory_bomb),
     ("a_processor_burner_ends_at_its_limit", burner),
     ("a_hog_of_descriptors_ends_at_its_limit", hog),
+    ("a_command_stays_in_its_group_or_it_is_said", leaver),
 ];
 
 /// Without any sandbox, too.
@@ -21,6 +22,10 @@ pub(crate) const ALONE: &[Entry] = &[
     ("resources::a_memory_bomb_ends_at_its_limit", memory_bomb),
     ("resources::a_processor_burner_ends_at_its_limit", burner),
     ("resources::a_hog_of_descriptors_ends_at_its_limit", hog),
+    (
+        "resources::a_command_stays_in_its_group_or_it_is_said",
+        leaver,
+    ),
     ("resources::limits_alone_are_no_isolation", no_isolation),
     ("resources::exits_are_exact_through_the_launcher", exact),
     ("resources::no_group_is_left", no_group_left),
@@ -123,6 +128,25 @@ fn hog(stage: &Stage) -> Result<(), Failed> {
     let said = stage.allows("ulimit -n; ulimit -Hn")?;
     check!(said == "16\n16\n", "{said}");
     stage.refuses("for i in $(seq 3 40); do eval \"exec $i< /dev/null\" || exit 1; done")?;
+    Ok(())
+}
+
+fn leaver(stage: &Stage) -> Result<(), Failed> {
+    let stage = limited(stage, |config| {
+        config.security.resources.max_memory_mb = Some(256)
+    });
+    // Out of the group that this process is in, if it is in one that was made for it.
+    let line = "own=$(grep -lx $$ $(find /sys/fs/cgroup -path '*/prx-*/cgroup.procs') /dev/null) \
+                && echo 0 > ${own%/*}/../cgroup.procs && ! grep -qx $$ $own";
+    let output = stage.confined(line)?;
+    let applied = output.isolation.applied.join(", ");
+    check!(applied.contains("memory limit 256 MiB"), "{applied}");
+    let said = applied.contains("unless the command leaves its cgroup");
+    check!(said == output.success(), "{applied}: {}", told(&output));
+    check!(
+        !said || stage.kind() == SandboxKind::None,
+        "a sandbox can keep it there: {applied}"
+    );
     Ok(())
 }
 
