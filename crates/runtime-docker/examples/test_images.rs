@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         &images::BUSYBOX,
         &images::WILFUL,
         &images::LINKED,
+        &images::INTRUSIVE,
         &images::SHELLLESS,
         &images::BRIEF,
     ] {

@@ -77,9 +77,10 @@ impl DockerRuntime {
     /// Removes the containers of hosts that are provably dead, except those that
     /// `auto_remove = false` keeps. Happens by itself before the first command.
     ///
-    /// A host is dead when its process is gone on the same boot of this machine, or when an earlier
-    /// boot of it used an engine of this machine. Containers of living hosts, of other machines and
-    /// of other PID namespaces are not touched.
+    /// A host is dead when its process is gone on the same boot of this machine, or when it lived on
+    /// an earlier boot, the engine is one of this machine, and the container is older than this boot
+    /// and does not run. Containers of living hosts, of other machines and of other PID namespaces
+    /// are not touched.
     ///
     /// # Errors
     ///

@@ -1,26 +1,28 @@
 //! From a plan to a running container.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bollard::models::ContainerCreateBody;
 use prx_runtime_core::backend::{Backend, Details, Running};
-use prx_runtime_core::config::{Config, DockerConfig, DockerNetwork};
+use prx_runtime_core::config::{Config, DockerConfig};
 use prx_runtime_core::{
-    Capabilities, EnvironmentRules, Error, ErrorKind, Exposure, Invocation, Isolation,
-    IsolationLevel, Plan, Probe, Result, StdinSource, Stdio,
+    Capabilities, EnvironmentRules, Error, ErrorKind, Invocation, Plan, Probe, Result, StdinSource,
+    Stdio,
 };
 
 use crate::body::{Blueprint, Filter, container_name};
 use crate::container::Container;
 use crate::engine::{Answer, Budgets, Client, Engine};
+use crate::exec_failure::Search;
 use crate::facts::Facts;
+use crate::held::Held;
 use crate::image::{Image, Images};
-use crate::init::{Init, is_gvisor};
+use crate::init::Init;
 use crate::look::Look;
 use crate::pump::pump;
 use crate::reaper::Reaper;
@@ -28,14 +30,13 @@ use crate::reference::Reference;
 use crate::running::{Command, DockerRunning};
 use crate::seccomp::ProfileFile;
 use crate::socket::{Candidates, Endpoint};
-use crate::sweep::{PruneReport, Scope, sweep};
+use crate::sweep::{FirstSweep, PruneReport, Scope, sweep};
 use crate::transport::Streams;
+use crate::user::User;
 use crate::verify::{Verdict, Verifier};
 use crate::workspace::{Policy, Workspace};
 use crate::{error, probe, seccomp};
 
-/// How long the first start may wait for the sweep of what dead hosts left.
-const SWEEP: Duration = Duration::from_secs(5);
 /// How long the end of an adapter waits for containers that are still to be removed.
 const LAST_REMOVALS: Duration = Duration::from_secs(2);
 
@@ -52,7 +53,7 @@ pub(crate) struct DockerBackend {
     reaper: Reaper,
     /// What was learnt of each engine that was used.
     facts: Mutex<HashMap<Endpoint, Arc<Facts>>>,
-    swept: AtomicBool,
+    first_sweep: FirstSweep,
     without_set_id: String,
 }
 
@@ -84,7 +85,7 @@ impl DockerBackend {
             verifier: Verifier::default(),
             reaper: Reaper::default(),
             facts: Mutex::default(),
-            swept: AtomicBool::new(false),
+            first_sweep: FirstSweep::default(),
             without_set_id: seccomp::without_set_id(),
             engine: Engine {
                 candidates,
@@ -98,7 +99,10 @@ impl DockerBackend {
     pub(crate) async fn validate(&self) -> Result<()> {
         let client = self.engine.connect().await?;
         self.facts(&client).await?.enforce(&self.config)?;
-        self.images.get(&client, &self.image).await?;
+        let image = self.images.get(&client, &self.image).await?;
+        if self.config.mount_workspace {
+            image.leaves_alone(&self.config.workspace_mount_path)?;
+        }
         Ok(())
     }
 
@@ -121,22 +125,6 @@ impl DockerBackend {
                 known().insert(client.endpoint().clone(), Arc::clone(&facts));
                 Ok(facts)
             }
-        }
-    }
-
-    /// Once, before the first container: what dead hosts left.
-    async fn sweep_once(&self, client: &Client) {
-        if self.swept.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        match tokio::time::timeout(SWEEP, sweep(client, Scope::Leftovers)).await {
-            Ok(Ok(report)) if report.removed.is_empty() => {}
-            Ok(Ok(report)) => {
-                let removed = report.removed.len();
-                tracing::warn!(removed, "removed containers that a dead host had left");
-            }
-            Ok(Err(error)) => tracing::warn!(%error, "containers of dead hosts may be left"),
-            Err(_) => tracing::warn!("the sweep of containers of dead hosts was too slow"),
         }
     }
 
@@ -173,23 +161,9 @@ impl DockerBackend {
         Ok(None)
     }
 
-    fn user(&self, workspace: Option<&Workspace>) -> String {
-        if self.config.user != "auto" {
-            return self.config.user.clone();
-        }
-        let (user, group) = match workspace {
-            Some(workspace) => workspace.owner(),
-            None => (
-                rustix::process::geteuid().as_raw(),
-                rustix::process::getegid().as_raw(),
-            ),
-        };
-        format!("{user}:{group}")
-    }
-
     /// A filter of our own where the engine's lets root of the container make setuid files.
-    fn filter(&self, user: &str, init: Init) -> Option<Filter<'_>> {
-        if !is_root(user) {
+    fn filter(&self, user: &User, init: Init) -> Option<Filter<'_>> {
+        if !user.is_root() {
             return None;
         }
         match init {
@@ -222,45 +196,6 @@ impl DockerBackend {
         }
     }
 
-    fn isolation(&self, facts: &Facts, verdict: Verdict, user: &str, filtered: bool) -> Isolation {
-        let config = &*self.config;
-        let mut isolation = Isolation::new(IsolationLevel::Container)
-            .applied("container")
-            .applied(format!("network {}", config.network))
-            .applied("read-only root file system")
-            .applied("no capabilities")
-            .applied("no new privileges")
-            .applied(format!("memory limit {}", config.memory_limit))
-            .applied(format!("cpu limit {}", config.cpu_limit))
-            .applied(format!("pids limit {}", config.pids_limit));
-        if let Some(runtime) = &config.oci_runtime {
-            isolation = isolation.applied(format!("oci runtime {runtime}"));
-        }
-        isolation = if facts.seccomp {
-            isolation.applied("seccomp")
-        } else {
-            isolation.open(Exposure::SystemCalls)
-        };
-        if config.network != DockerNetwork::None {
-            isolation = isolation.open(Exposure::Network);
-        }
-        if config.network == DockerNetwork::Host {
-            // Sockets in the abstract namespace belong to the network.
-            isolation = isolation.open(Exposure::UnixSockets);
-        }
-        let filtered = filtered && !is_gvisor(config.oci_runtime.as_deref());
-        if is_root(user) && !filtered {
-            isolation = isolation
-                .not_enforced("root in the container may make setuid files in the workspace");
-        }
-        if verdict == Verdict::Unknown {
-            isolation = isolation.not_enforced(
-                "whether the workspace is mounted where it should be could not be checked",
-            );
-        }
-        isolation
-    }
-
     /// Creates, attaches and starts. What was made is gone when it fails.
     async fn launch(&self, plan: Plan, stdio: Stdio) -> Result<DockerRunning> {
         let workspace = self.workspace(&plan)?;
@@ -268,17 +203,20 @@ impl DockerBackend {
         let facts = self.facts(&client).await?;
         facts.enforce(&self.config)?;
         self.reaper.retry();
-        self.sweep_once(&client).await;
+        self.first_sweep.pass(&client).await;
         let image = self.images.get(&client, self.reference(&plan)).await?;
+        if workspace.is_some() {
+            image.leaves_alone(&self.config.workspace_mount_path)?;
+        }
 
         let stdin = !matches!(stdio.stdin, StdinSource::Empty);
-        let user = self.user(workspace.as_ref());
+        let user = User::choose(&self.config, workspace.as_ref(), facts.users);
         let blueprint = Blueprint {
             config: &self.config,
             plan: &plan,
             image: &image,
             workspace: workspace.as_ref(),
-            user: &user,
+            user: &user.name,
             init: facts.init,
             stdin,
         };
@@ -303,19 +241,7 @@ impl DockerBackend {
                 return Err(error::create(failure, client.endpoint(), &image.name));
             }
         };
-        let command = Command {
-            program: match plan.invocation {
-                Invocation::Program { program, .. } => program,
-                Invocation::Shell { .. } => self.config.shell.clone(),
-            },
-            directory: self.config.workspace_mount_path.clone(),
-            source: workspace
-                .as_ref()
-                .map(|workspace| workspace.source().to_owned()),
-            image,
-            config: Arc::clone(&self.config),
-            init: facts.init,
-        };
+        let command = self.command(plan, image, workspace.as_ref(), facts.init);
         let started = async {
             let verdict = verdict?;
             accept(&warnings)?;
@@ -329,14 +255,47 @@ impl DockerBackend {
                 if !self.config.auto_remove {
                     container.keep();
                 }
-                let isolation = self.isolation(&facts, verdict, &user, filter.is_some());
-                let isolation = Arc::new(isolation);
+                let held = Held {
+                    verdict,
+                    user: &user,
+                    filtered: filter.is_some(),
+                    watched: workspace.as_ref().is_none_or(Workspace::is_watched),
+                };
+                let isolation = Arc::new(held.isolation(&self.config, &facts));
                 Ok(DockerRunning::new(container, pumps, command, isolation))
             }
             Err(error) => {
                 container.remove().await;
                 Err(error)
             }
+        }
+    }
+
+    /// What is run, and what of it lies in the workspace before the start.
+    fn command(
+        &self,
+        plan: Plan,
+        image: Image,
+        workspace: Option<&Workspace>,
+        init: Init,
+    ) -> Command {
+        let program = match plan.invocation {
+            Invocation::Program { program, .. } => program,
+            Invocation::Shell { .. } => self.config.shell.clone(),
+        };
+        let path = plan.environment.get("PATH").and_then(OsStr::to_str);
+        let search = Search::new(
+            &program,
+            path.unwrap_or(&image.path),
+            &self.config.workspace_mount_path,
+            workspace.map(Workspace::source),
+        );
+        Command {
+            program,
+            search,
+            image,
+            config: Arc::clone(&self.config),
+            init,
         }
     }
 
@@ -368,18 +327,12 @@ impl DockerBackend {
         };
         let pumps = pump(attached, stdio.stdin, stdio.stdout, stdio.stderr);
         client.start(container.id()).await.map_err(|failure| {
-            error::start(failure, endpoint, &command.program, &command.image.path)
+            error::start(failure, endpoint, &command.program, &command.search.path)
         })?;
         // The engine resolved the path between the two looks.
         unchanged()?;
         Ok(pumps)
     }
-}
-
-/// Whether a user of a container is root there.
-fn is_root(user: &str) -> bool {
-    let name = user.split(':').next().unwrap_or(user);
-    name == "root" || name.parse() == Ok(0_u32)
 }
 
 fn unreachable_error() -> Error {
@@ -440,25 +393,31 @@ impl Backend for DockerBackend {
     fn describe(&self, plan: &Plan) -> Result<Details> {
         let workspace = self.workspace(plan)?;
         let image = Image::unseen(self.reference(plan));
-        let user = self.user(workspace.as_ref());
+        let facts = Facts::expected();
+        let user = User::choose(&self.config, workspace.as_ref(), facts.users);
+        let held = Held {
+            verdict: Verdict::Verified,
+            user: &user,
+            filtered: true,
+            watched: true,
+        };
         let body = Blueprint {
             config: &self.config,
             plan,
             image: &image,
             workspace: workspace.as_ref(),
-            user: &user,
+            user: &user.name,
             init: Init::Tini,
             stdin: false,
         }
         .body(self.filter(&user, Init::Tini).as_ref())?;
         let argv = body.entrypoint.clone().unwrap_or_default();
-        let facts = Facts::expected();
         Ok(Details {
             argv,
-            isolation: Arc::new(self.isolation(&facts, Verdict::Verified, &user, true)),
+            isolation: Arc::new(held.isolation(&self.config, &facts)),
             more: BTreeMap::from([
                 ("image", image.name.clone()),
-                ("user", user),
+                ("user", user.name),
                 ("container", describe_body(body)),
             ]),
         })

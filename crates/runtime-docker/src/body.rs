@@ -1,6 +1,7 @@
 //! From plan to container: plain data, without asking anybody.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
 
 use bollard::models::{
     ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountBindOptions,
@@ -12,6 +13,7 @@ use prx_runtime_core::{Environment, Error, ErrorKind, ExecutionId, Invocation, P
 use crate::image::Image;
 use crate::init::Init;
 use crate::labels::labels;
+use crate::paths::plain;
 use crate::seccomp::ProfileFile;
 use crate::workspace::Workspace;
 
@@ -131,21 +133,19 @@ impl Blueprint<'_> {
             "rw,exec,nosuid,nodev,mode=1777,size={}",
             self.config.tmpfs_size.as_u64()
         );
-        let workspace = trimmed(&self.config.workspace_mount_path);
-        let volumes = self.image.volumes.iter().map(|volume| trimmed(volume));
-        let mut places: BTreeMap<&str, &str> = volumes
-            .filter(|volume| volume.starts_with('/') && *volume != "/")
-            .map(|volume| (volume, options.as_str()))
-            .collect();
-        places.insert(SCRATCH, &options);
+        let workspace = plain(Path::new(&self.config.workspace_mount_path));
+        let mut places: BTreeSet<PathBuf> = self.image.volume_places().collect();
+        places.insert(SCRATCH.into());
         if self.workspace.is_some() {
-            places.remove(workspace);
+            places.remove(&workspace);
         } else {
-            places.insert(workspace, &options);
+            places.insert(workspace);
         }
         places
             .into_iter()
-            .map(|(place, options)| (place.to_owned(), options.to_owned()))
+            // They came as text.
+            .filter_map(|place| place.into_os_string().into_string().ok())
+            .map(|place| (place, options.clone()))
             .collect()
     }
 }
@@ -156,15 +156,8 @@ fn security_options(filter: Option<&Filter<'_>>) -> Vec<String> {
     options
 }
 
-fn trimmed(path: &str) -> &str {
-    match path.trim_end_matches('/') {
-        "" => "/",
-        path => path,
-    }
-}
-
 /// What confines every container of ours, whatever it is for.
-fn confined(config: &DockerConfig, init: Init) -> HostConfig {
+pub(crate) fn confined(config: &DockerConfig, init: Init) -> HostConfig {
     let memory = i64::try_from(config.memory_limit.as_u64()).unwrap_or(i64::MAX);
     HostConfig {
         memory: Some(memory),
@@ -200,62 +193,9 @@ fn ulimits(init: Init) -> Vec<ResourcesUlimits> {
         .collect()
 }
 
-/// A container that is made and never started.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NeverStarted<'a> {
-    /// What the engine looks for: a path of its own, and where that is mounted.
-    pub(crate) source: Option<(&'a str, &'a str)>,
-    /// What it makes in the image's file system.
-    pub(crate) directory: &'a str,
-    /// What it would execute.
-    pub(crate) program: &'a str,
-}
-
-pub(crate) fn never_started(
-    config: &DockerConfig,
-    image: &Image,
-    init: Init,
-    what: NeverStarted<'_>,
-) -> Result<ContainerCreateBody> {
-    let NeverStarted {
-        source,
-        directory,
-        program,
-    } = what;
-    let host = confined(config, init);
-    let host = match source {
-        Some(mount) => with_mount(host, init, mount, true)?,
-        None => host,
-    };
-    Ok(ContainerCreateBody {
-        image: Some(image.id.clone()),
-        // Who may look everywhere.
-        user: Some("0:0".to_owned()),
-        entrypoint: Some(vec![program.to_owned()]),
-        cmd: Some(Vec::new()),
-        working_dir: Some(directory.to_owned()),
-        labels: Some(labels(None, false)),
-        host_config: Some(HostConfig {
-            // Or the image's volumes would be made on the engine's disk.
-            tmpfs: Some(
-                image
-                    .volumes
-                    .iter()
-                    .filter(|volume| volume.starts_with('/') && trimmed(volume) != "/")
-                    .filter(|volume| !directory.starts_with(volume.as_str()))
-                    .map(|volume| (volume.clone(), String::new()))
-                    .collect(),
-            ),
-            network_mode: Some("none".to_owned()),
-            ..host
-        }),
-        ..Default::default()
-    })
-}
-
 /// A directory of the engine's machine at a place in the container. Docker takes any path; Podman
 /// splits the one form at colons and the other at commas, and unquotes it.
-fn with_mount(
+pub(crate) fn with_mount(
     host: HostConfig,
     init: Init,
     (source, target): (&str, &str),
@@ -328,7 +268,6 @@ pub(crate) fn container_name(id: ExecutionId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     use prx_runtime_core::config::Config;
     use prx_runtime_core::{EnvironmentRules, ExecutionRequest};
@@ -342,7 +281,12 @@ mod tests {
             name: "test".into(),
             path: "/bin".into(),
             loader_variables: vec!["LD_PRELOAD".into()],
-            volumes: vec!["/data".into(), "/tmp/".into()],
+            volumes: vec![
+                "/data".into(),
+                "//data/x/..".into(),
+                "/tmp/".into(),
+                "/".into(),
+            ],
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bollard::models::ContainerCreateBody;
 use prx_runtime_core::backend::KillSwitch;
 
-use crate::engine::{Answer, Client};
+use crate::engine::{Answer, Client, Removal};
 use crate::reaper::{End, Job, Reaper};
 
 /// Dropping it ends the container, and removes it unless it is kept.
@@ -76,7 +76,9 @@ impl Container {
             return;
         }
         match self.client.remove(self.id()).await {
-            Ok(_) => self.settle(),
+            Ok(Removal::Removed | Removal::WasNotThere) => self.settle(),
+            // Whoever removes it may fail.
+            Ok(Removal::Underway) => {}
             Err(failure) => {
                 tracing::debug!(container = self.id(), ?failure, "left to the reaper");
             }
@@ -109,11 +111,7 @@ impl Container {
             (Some(_), false) => End::Remove,
             (Some(_), true) => End::Kill,
         };
-        Job {
-            client: self.client.clone(),
-            container: self.id().to_owned(),
-            end,
-        }
+        Job::new(self.client.clone(), self.id().to_owned(), end)
     }
 
     /// Ends it from any thread, without a runtime.

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use bollard::Docker;
 use bollard::auth::DockerCredentials;
 use bollard::errors::Error as EngineError;
@@ -19,12 +19,15 @@ use bollard::query_parameters::{
 use http_body_util::BodyExt;
 use hyper::header::{HeaderMap, HeaderValue};
 use prx_runtime_core::{Error, ErrorKind, Result};
+use serde::Deserialize;
 use tokio::time::timeout;
 
 use crate::error::Failure;
+use crate::file::File;
+use crate::listener::Listener;
 use crate::progress::Progress;
 use crate::socket::{Candidates, Endpoint};
-use crate::transport::{Attached, Connector, Streams};
+use crate::transport::{ANSWER_LIMIT, Attached, Connector, HEAD_LIMIT, Streams};
 
 /// How long an engine may take over a request.
 #[derive(Debug, Clone, Copy)]
@@ -110,6 +113,20 @@ impl Engine {
     }
 }
 
+/// What an engine says of itself.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Info {
+    pub(crate) system: SystemInfo,
+    pub(crate) podman: PodmanInfo,
+}
+
+/// What Podman alone says.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(crate) struct PodmanInfo {
+    pub(crate) rootless: bool,
+}
+
 /// One engine, by its address. Cheap to clone; holds no connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
@@ -145,6 +162,14 @@ impl Client {
         self.connector.endpoint()
     }
 
+    /// Who listens at its address, where that is a socket of this machine.
+    pub(crate) async fn listener(&self) -> Option<Listener> {
+        timeout(self.budgets.connect, self.connector.listener())
+            .await
+            .ok()
+            .flatten()
+    }
+
     async fn answer<T>(
         &self,
         request: impl Future<Output = std::result::Result<T, EngineError>>,
@@ -163,13 +188,21 @@ impl Client {
     /// that every engine answers at once. (Asked for its version, Podman asks the package manager
     /// about each of its parts.)
     pub(crate) async fn ping(&self) -> Answer<HeaderMap> {
-        self.answer(self.connector.get("/_ping"))
+        self.answer(self.connector.get("/_ping", HEAD_LIMIT))
             .await
             .map(|response| response.headers().clone())
     }
 
-    pub(crate) async fn info(&self) -> Answer<SystemInfo> {
-        self.answer(self.docker.info()).await
+    pub(crate) async fn info(&self) -> Answer<Info> {
+        self.answer(async {
+            let response = self.connector.get("/info", ANSWER_LIMIT).await?;
+            let text = response.into_body().collect().await?.to_bytes();
+            Ok(Info {
+                system: serde_json::from_slice(&text)?,
+                podman: serde_json::from_slice(&text)?,
+            })
+        })
+        .await
     }
 
     pub(crate) async fn image(&self, reference: &str) -> Answer<ImageInspect> {
@@ -269,6 +302,22 @@ impl Client {
         Ok(inspected.state.unwrap_or_default())
     }
 
+    /// What lies at a path of a container, which need not run: links on the way there are followed,
+    /// one at its end is not. `None` where nothing is, and where there is no such container.
+    pub(crate) async fn file(&self, container: &str, path: &str) -> Answer<Option<File>> {
+        let target = format!("/containers/{container}/archive?path={}", escaped(path));
+        match self.answer(self.connector.head(&target)).await {
+            Ok(response) => {
+                let told = response.headers().get("x-docker-container-path-stat");
+                let told = told.and_then(|told| STANDARD.decode(told).ok());
+                let file = serde_json::from_slice(&told.unwrap_or_default());
+                Ok(Some(file.map_err(EngineError::from)?))
+            }
+            Err(failure) if failure.is_not_found() => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// What a container's own layer has that its image has not.
     pub(crate) async fn changes(&self, container: &str) -> Answer<Vec<FilesystemChange>> {
         let changes = self.work(self.docker.container_changes(container)).await?;
@@ -307,6 +356,20 @@ impl Client {
         self.answer(self.docker.list_containers(Some(options)))
             .await
     }
+}
+
+/// A text as it stands in a query.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                escaped.push(char::from(byte));
+            }
+            byte => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped
 }
 
 /// Credentials as the engine reads them: JSON in the URL-safe alphabet of base64.

@@ -143,37 +143,88 @@ pub(crate) fn is_unread_profile(failure: &Failure) -> bool {
         .is_some_and(|(_, message)| message.contains("seccomp profile"))
 }
 
-/// What a refusal to start a container means. `program` is what was to be run, `path` the image's
-/// PATH.
+/// What a refusal to start a container means. `program` is what was to be run, `path` where it is
+/// searched.
+///
+/// The engine starts the init, which starts the program: what the engine misses is the program only
+/// where it quotes that.
 pub(crate) fn start(failure: Failure, endpoint: &Endpoint, program: &str, path: &str) -> Error {
     let Some((_, message)) = failure.refusal() else {
         return failure.while_trying_to("start the container", endpoint);
     };
-    if message.contains("docker-init") || message.contains("catatonit") {
+    let said = one_line(message);
+    let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
+    // First, since it quotes paths, which may hold any of the words below.
+    if says(&["error mounting", "bind source path does not exist"]) {
         return Error::new(
-            ErrorKind::Refused,
-            format!(
-                "the engine at {endpoint} has no init for containers: {}",
-                one_line(message)
-            ),
+            ErrorKind::WorkingDirectory,
+            format!("the engine at {endpoint} could not mount what the container needs: {said}"),
         )
-        .with_hint(INIT_HINT);
+        .with_hint("is the working directory still there, and may the engine's user read it?");
     }
-    if message.contains("executable file not found")
-        || message.contains("no such file or directory")
-    {
-        return program_not_found(program, path);
+    if says(&["chdir to cwd"]) {
+        return Error::new(
+            ErrorKind::WorkingDirectory,
+            format!("the engine at {endpoint} cannot enter the working directory: {said}"),
+        )
+        .with_hint(
+            "the engine's own user has to enter it, too: a network file system may refuse root",
+        );
     }
-    if message.contains("permission denied") || message.contains("exec format error") {
-        return not_executable(program);
-    }
-    if message.contains("argument list too long") {
+    if says(&["argument list too long"]) {
         return Error::new(
             ErrorKind::TooLarge,
             format!("the arguments and the environment of `{program}` are too large"),
         );
     }
+    if let Some(problem) = after_name(message, program) {
+        if problem.contains("not found") || problem.contains("no such file or directory") {
+            return program_not_found(program, path);
+        }
+        if ["permission denied", "exec format error", "is a directory"]
+            .iter()
+            .any(|words| problem.contains(words))
+        {
+            return not_executable(program);
+        }
+    }
+    if says(&["docker-init", "catatonit", "podman-init"]) {
+        return Error::new(
+            ErrorKind::Refused,
+            format!("the engine at {endpoint} has no init for containers: {said}"),
+        )
+        .with_hint(INIT_HINT);
+    }
+    let absent = says(&[
+        "no such file or directory",
+        "not found",
+        "permission denied",
+        "exec format error",
+    ]);
+    if absent && says(&["fork/exec ", "containerd-shim", "failed to start shim"])
+        || says(&["OCI runtime not found"])
+    {
+        return Error::new(
+            ErrorKind::Refused,
+            format!("the engine at {endpoint} cannot run its OCI runtime: {said}"),
+        )
+        .with_hint(
+            "install the runtime where the engine's configuration has it, or name another in \
+             runtime.docker.oci_runtime",
+        );
+    }
     failure.while_trying_to("start the container", endpoint)
+}
+
+/// What a message says of this very program: what follows `exec: "PROGRAM"`, with the name quoted in
+/// one of the ways of OCI runtimes.
+fn after_name<'a>(message: &'a str, program: &str) -> Option<&'a str> {
+    ["exec: \"", "executable file `", "exec `"]
+        .iter()
+        .find_map(|before| {
+            let (_, rest) = message.split_once(before)?;
+            rest.strip_prefix(program)?.strip_prefix(['"', '`'])
+        })
 }
 
 /// A program that the container does not have.
@@ -236,22 +287,74 @@ mod tests {
                 "{message}"
             );
         }
+    }
+
+    /// In the words of Docker 20.10 and Podman 4, with runc and crun.
+    #[test]
+    fn each_refusal_to_start_has_its_kind() {
         for (message, kind) in [
             (
-                "exec: \"x\": executable file not found in $PATH: unknown",
+                "failed to create shim task: OCI runtime create failed: runc create failed: unable \
+                 to start container process: exec: \"ls\": executable file not found in $PATH: unknown",
                 ErrorKind::ProgramNotFound,
             ),
             (
-                "exec: \"/x\": permission denied: unknown",
+                "crun: executable file `ls` not found in $PATH: No such file or directory: OCI \
+                 runtime attempted to invoke a command that was not found",
+                ErrorKind::ProgramNotFound,
+            ),
+            (
+                "unable to start container process: exec: \"ls\": permission denied: unknown",
                 ErrorKind::NotExecutable,
             ),
+            // Another program than that of the user.
             (
                 "exec: \"docker-init\": executable file not found in $PATH",
                 ErrorKind::Refused,
             ),
-            ("cannot set up cgroup", ErrorKind::Engine),
+            (
+                "exec: \"lsof\": executable file not found in $PATH",
+                ErrorKind::Engine,
+            ),
+            (
+                "exec /run/podman-init: argument list too long",
+                ErrorKind::TooLarge,
+            ),
+            (
+                "fork/exec /usr/bin/runsc: no such file or directory",
+                ErrorKind::Refused,
+            ),
+            (
+                "failed to start shim: exec: \"containerd-shim-runsc-v1\": executable file not \
+                 found in $PATH",
+                ErrorKind::Refused,
+            ),
+            (
+                "error during container init: error mounting \"/srv/docker-init\" to rootfs at \
+                 \"/workspace\": stat /srv/docker-init: no such file or directory: OCI runtime \
+                 attempted to invoke a command that was not found",
+                ErrorKind::WorkingDirectory,
+            ),
+            (
+                "invalid mount config for type \"bind\": bind source path does not exist: /srv/a",
+                ErrorKind::WorkingDirectory,
+            ),
+            (
+                "OCI runtime create failed: runc create failed: unable to start container process: \
+                 chdir to cwd (\"/workspace\") set in config.json failed: permission denied",
+                ErrorKind::WorkingDirectory,
+            ),
+            (
+                "cannot set up cgroup: no such file or directory",
+                ErrorKind::Engine,
+            ),
+            ("device rules: permission denied", ErrorKind::Engine),
+            (
+                "fork/exec /usr/bin/containerd-shim: resource temporarily unavailable",
+                ErrorKind::Engine,
+            ),
         ] {
-            let error = start(refusal(400, message), &endpoint(), "x", "/bin");
+            let error = start(refusal(400, message), &endpoint(), "ls", "/bin");
             assert_eq!(error.kind(), kind, "{message}");
         }
     }

@@ -1,13 +1,14 @@
 //! What kind of engine it is, asked once.
 
-use bollard::models::SystemInfo;
+use bollard::models::SystemInfoCgroupVersionEnum;
 use prx_runtime_core::config::DockerConfig;
 use prx_runtime_core::{Error, ErrorKind, Result};
 
-use crate::engine::Client;
+use crate::engine::{Client, Info};
 use crate::greeting::Greeting;
 use crate::init::Init;
 use crate::socket::Endpoint;
+use crate::user::Users;
 
 /// What was learnt about an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +18,7 @@ pub(crate) struct Facts {
     pub(crate) init: Init,
     /// Whether system calls are filtered unless we say otherwise.
     pub(crate) seccomp: bool,
+    pub(crate) users: Users,
     runtimes: Vec<String>,
     /// Limits that the engine says it cannot enforce.
     unenforced: Vec<&'static str>,
@@ -29,6 +31,7 @@ impl Facts {
             name: "Docker Engine".to_owned(),
             init: Init::Tini,
             seccomp: true,
+            users: Users::Same,
             runtimes: Vec::new(),
             unenforced: Vec::new(),
         }
@@ -36,12 +39,23 @@ impl Facts {
 
     pub(crate) async fn ask(client: &Client) -> Result<Self> {
         let endpoint = client.endpoint();
-        let (greeting, info) = tokio::join!(Greeting::ask(client), client.info());
+        let (greeting, info, listener) =
+            tokio::join!(Greeting::ask(client), client.info(), client.listener());
         let info = info.map_err(|failure| failure.while_trying_to("say what it is", endpoint));
-        Self::from_answers(greeting?, info?, endpoint)
+        let runs_it = listener.map(|listener| listener.user);
+        Self::from_answers(greeting?, info?, endpoint, runs_it)
     }
 
-    fn from_answers(greeting: Greeting, info: SystemInfo, endpoint: &Endpoint) -> Result<Self> {
+    fn from_answers(
+        greeting: Greeting,
+        info: Info,
+        endpoint: &Endpoint,
+        runs_it: Option<u32>,
+    ) -> Result<Self> {
+        let Info {
+            system: info,
+            podman,
+        } = info;
         if let Some(system) = info.os_type.as_deref().filter(|system| *system != "linux") {
             return Err(Error::new(
                 ErrorKind::Unavailable,
@@ -49,7 +63,10 @@ impl Facts {
             )
             .with_hint("switch it to Linux containers"));
         }
-        let missing = |known: Option<bool>| known == Some(false);
+        // Podman then says that it has them, and ignores what is asked for.
+        let ignored =
+            podman.rootless && info.cgroup_version == Some(SystemInfoCgroupVersionEnum::_1);
+        let missing = |known: Option<bool>| known == Some(false) || ignored;
         let unenforced = [
             ("memory_limit", missing(info.memory_limit)),
             ("memory_limit (swap)", missing(info.swap_limit)),
@@ -63,6 +80,7 @@ impl Facts {
             seccomp: security
                 .iter()
                 .any(|option| option.starts_with("name=seccomp") && !option.contains("unconfined")),
+            users: Users::told(&security, podman.rootless, runs_it),
             runtimes: info.runtimes.unwrap_or_default().into_keys().collect(),
             unenforced: unenforced
                 .into_iter()
@@ -107,14 +125,22 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
+    use bollard::models::SystemInfo;
     use prx_runtime_core::config::Config;
 
-    fn facts(info: SystemInfo) -> Result<Facts> {
+    fn facts(system: SystemInfo) -> Result<Facts> {
+        told(Info {
+            system,
+            ..Default::default()
+        })
+    }
+
+    fn told(info: Info) -> Result<Facts> {
         let greeting = Greeting {
             name: "Docker Engine".into(),
             init: Init::Tini,
         };
-        Facts::from_answers(greeting, info, &Endpoint::Unix("/x".into()))
+        Facts::from_answers(greeting, info, &Endpoint::Unix("/x".into()), Some(1000))
     }
 
     #[test]
@@ -145,6 +171,43 @@ mod tests {
             .enforce(&Config::default().runtime.docker)
             .unwrap_err();
         assert!(error.to_string().contains("memory_limit"), "{error}");
+    }
+
+    #[test]
+    fn a_rootless_engine_is_known() {
+        let facts = facts(SystemInfo {
+            security_options: Some(vec!["name=rootless".to_owned()]),
+            ..Default::default()
+        });
+        assert_eq!(facts.unwrap().users, Users::Rootless(Some(1000)));
+        let podman = serde_json::from_str(r#"{"Rootless":true,"NCPU":2}"#).unwrap();
+        let facts = told(Info {
+            podman,
+            ..Default::default()
+        });
+        assert_eq!(facts.unwrap().users, Users::Rootless(Some(1000)));
+    }
+
+    #[test]
+    fn limits_that_podman_ignores_are_refused() {
+        let config = Config::default().runtime.docker;
+        let facts = |text: &str| {
+            told(Info {
+                system: serde_json::from_str(text).unwrap(),
+                podman: serde_json::from_str(text).unwrap(),
+            })
+            .unwrap()
+        };
+        let error = facts(r#"{"MemoryLimit":true,"CgroupVersion":"1","Rootless":true}"#)
+            .enforce(&config)
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        for text in [
+            r#"{"MemoryLimit":true,"CgroupVersion":"2","Rootless":true}"#,
+            r#"{"MemoryLimit":true,"CgroupVersion":"1","Rootless":false}"#,
+        ] {
+            facts(text).enforce(&config).unwrap();
+        }
     }
 
     #[test]

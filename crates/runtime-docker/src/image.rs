@@ -1,6 +1,7 @@
 //! Images: what one says about its containers, and how a missing one is got.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use tracing::Instrument;
 use crate::credentials;
 use crate::engine::Client;
 use crate::error::{Failure, one_line};
+use crate::paths::plain;
 use crate::reference::Reference;
 
 /// The PATH that engines give to an image that sets none.
@@ -71,6 +73,41 @@ impl Image {
                 .collect(),
             volumes: config.volumes.unwrap_or_default(),
         }
+    }
+
+    /// The places of its volumes, as the engine reads them: absolute and plain.
+    pub(crate) fn volume_places(&self) -> impl Iterator<Item = PathBuf> {
+        self.volumes
+            .iter()
+            .map(|volume| plain(&Path::new("/").join(volume)))
+            .filter(|volume| volume != Path::new("/"))
+    }
+
+    /// That nothing of it would be mounted below the place of the workspace: the engine makes such
+    /// places, as root, in the directory of the host, and hides what lies there from the command.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Image`], with the volume.
+    pub(crate) fn leaves_alone(&self, workspace: &str) -> Result<()> {
+        let workspace = plain(Path::new(workspace));
+        let below = self
+            .volume_places()
+            .find(|volume| *volume != workspace && volume.starts_with(&workspace));
+        let Some(volume) = below else { return Ok(()) };
+        Err(Error::new(
+            ErrorKind::Image,
+            format!(
+                "the image `{}` has a volume at `{}`, below the place of the workspace: the engine \
+                 would make a directory for it in the workspace, as root",
+                self.name,
+                volume.display()
+            ),
+        )
+        .with_hint(
+            "set runtime.docker.workspace_mount_path to another place, or choose an image without \
+             that volume",
+        ))
     }
 }
 
@@ -341,5 +378,46 @@ fn problem(image: &str, failure: impl Into<Failure>, helper: Option<&str>) -> Pr
     Problem {
         message: format!("the image `{image}` cannot be pulled: {said}"),
         hint,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_below_the_workspace_is_refused() {
+        let image = |volumes: &[&str]| Image {
+            id: "sha256:1".into(),
+            name: "test".into(),
+            path: "/bin".into(),
+            loader_variables: Vec::new(),
+            volumes: volumes.iter().map(|&volume| volume.into()).collect(),
+        };
+        let volumes = [
+            "/data",
+            "/workspace",
+            "/workspace/",
+            "/",
+            "/workspaces",
+            "/workspace/../x",
+        ];
+        image(&volumes).leaves_alone("/workspace").unwrap();
+        for volume in [
+            "/workspace/data",
+            "//workspace//a/b/",
+            "/x/../workspace/./a",
+            "workspace/a",
+        ] {
+            let error = image(&["/data", volume])
+                .leaves_alone("/workspace/")
+                .unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Image, "{volume}");
+            assert!(
+                error.to_string().contains("workspace_mount_path"),
+                "{error}"
+            );
+            image(&[volume]).leaves_alone("/elsewhere").unwrap();
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use prx_runtime_core::{Owner, OwnerState, Plan};
 
-use crate::socket::Endpoint;
+use crate::listener::Listener;
 
 /// On every container of ours: the [`Owner`], a process.
 pub(crate) const OWNER: &str = "prx-runtime.owner";
@@ -48,35 +48,73 @@ pub(crate) fn is_kept(labels: &HashMap<String, String>) -> bool {
     labels.contains_key(KEPT)
 }
 
-/// Whether the owner in these labels still lives, as seen from here through `endpoint`.
+/// A container of ours, as an engine lists it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) labels: &'a HashMap<String, String>,
+    /// Whether it may run, as far as the engine says.
+    pub(crate) may_run: bool,
+    /// When it was made, in seconds since 1970.
+    pub(crate) made: Option<u64>,
+}
+
+/// Whether the owner of a container still lives. `listener`: who listens at the engine's socket.
 ///
 /// A process id means something on one machine only, and an engine may serve several.
-pub(crate) fn owner_state(labels: &HashMap<String, String>, endpoint: &Endpoint) -> OwnerState {
-    let owner = labels
+pub(crate) fn owner_state(found: Found<'_>, listener: Option<&Listener>) -> OwnerState {
+    let owner = found
+        .labels
         .get(OWNER)
         .and_then(|owner| owner.parse::<Owner>().ok());
-    let host = labels.get(HOST).and_then(|host| Host::parse(host));
+    let host = found.labels.get(HOST).and_then(|host| Host::parse(host));
+    let here = Here {
+        host: Host::current(),
+        booted: booted(),
+        has_engine: listener.is_some_and(Listener::is_engine),
+    };
     match (owner, host) {
-        (Some(owner), Some(host)) => judge(owner, &host, &Host::current(), endpoint),
+        (Some(owner), Some(host)) => judge(owner, &host, found, &here),
         _ => OwnerState::Unknown,
     }
 }
 
-fn judge(owner: Owner, host: &Host, here: &Host, endpoint: &Endpoint) -> OwnerState {
+/// This machine, as seen from a process that asks an engine.
+#[derive(Debug)]
+struct Here {
+    host: Host,
+    /// When it was started, in seconds since 1970.
+    booted: Option<u64>,
+    /// Whether the engine runs on it.
+    has_engine: bool,
+}
+
+fn judge(owner: Owner, host: &Host, found: Found<'_>, here: &Here) -> OwnerState {
     if host.boot.is_empty() {
         return OwnerState::Unknown;
     }
-    if host.boot == here.boot {
+    if host.boot == here.host.boot {
         return owner.state();
     }
-    // An earlier boot of this machine left no process alive. Machines that were cloned may share
-    // their id, so it proves something only where the engine is this machine's own.
-    let local = matches!(endpoint, Endpoint::Unix(_));
-    if local && !host.machine.is_empty() && host.machine == here.machine {
+    // An earlier boot of this machine left no process alive. But machines that were cloned may share
+    // their id, and an engine as well, whose socket may be forwarded. So the engine must be this
+    // machine's own, and what it has from before the boot does not run any more.
+    let same_machine = !host.machine.is_empty() && host.machine == here.host.machine;
+    let is_older = found
+        .made
+        .zip(here.booted)
+        .is_some_and(|(made, booted)| made < booted);
+    if same_machine && here.has_engine && !found.may_run && is_older {
         OwnerState::Dead
     } else {
         OwnerState::Unknown
     }
+}
+
+/// When this machine was started, in seconds since 1970.
+fn booted() -> Option<u64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let time = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
+    time.trim().parse().ok()
 }
 
 /// A machine, and one of its boots.
@@ -115,7 +153,7 @@ impl std::fmt::Display for Host {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -126,43 +164,91 @@ mod tests {
         }
     }
 
+    fn found(labels: &HashMap<String, String>) -> Found<'_> {
+        Found {
+            labels,
+            may_run: false,
+            made: Some(0),
+        }
+    }
+
+    fn state(labels: &HashMap<String, String>) -> OwnerState {
+        owner_state(found(labels), Some(&Listener::named("dockerd")))
+    }
+
     #[test]
     fn this_process_lives() {
-        let labels = labels(None, false);
-        assert_eq!(
-            owner_state(&labels, &Endpoint::Unix("/x".into())),
-            OwnerState::Alive
-        );
+        assert_eq!(state(&labels(None, false)), OwnerState::Alive);
+    }
+
+    /// An owner whose pid no system gives, in this namespace.
+    fn gone() -> Owner {
+        let current = Owner::current().to_string();
+        let (_, rest) = current.split_once('-').unwrap();
+        format!("{}-{rest}", u32::MAX).parse().unwrap()
     }
 
     #[test]
     fn only_what_can_be_proved_is_dead() {
-        // A pid that no system gives, in this namespace.
-        let mut parts: Vec<_> = Owner::current()
-            .to_string()
-            .split('-')
-            .map(str::to_owned)
-            .collect();
-        parts[0] = u32::MAX.to_string();
-        let gone: Owner = parts.join("-").parse().unwrap();
-        let unix = Endpoint::Unix("/x".into());
-        let tcp = Endpoint::Tcp("x:1".into());
-        let here = host("m", "b");
-        let state = |host: Host, endpoint| judge(gone, &host, &here, endpoint);
-        assert_eq!(state(host("m", "b"), &tcp), OwnerState::Dead);
-        assert_eq!(state(host("m", "earlier"), &unix), OwnerState::Dead);
-        assert_eq!(state(host("m", "earlier"), &tcp), OwnerState::Unknown);
-        assert_eq!(state(host("other", "b2"), &unix), OwnerState::Unknown);
-        assert_eq!(state(host("", "b2"), &unix), OwnerState::Unknown);
-        assert_eq!(state(host("m", ""), &unix), OwnerState::Unknown);
+        let nothing = HashMap::new();
+        let here = |has_engine| Here {
+            host: host("m", "b"),
+            booted: Some(1000),
+            has_engine,
+        };
+        let container = |may_run, made| Found {
+            labels: &nothing,
+            may_run,
+            made,
+        };
+        let old = container(false, Some(999));
+        let state = |host: Host, found, has_engine| judge(gone(), &host, found, &here(has_engine));
+        // Of this boot: the process is looked for.
+        assert_eq!(state(host("m", "b"), old, false), OwnerState::Dead);
+        let earlier = || host("m", "earlier");
+        assert_eq!(state(earlier(), old, true), OwnerState::Dead);
+        for (what, host, found, has_engine) in [
+            ("a forwarded socket", earlier(), old, false),
+            ("it runs", earlier(), container(true, Some(999)), true),
+            (
+                "made since the boot",
+                earlier(),
+                container(false, Some(1000)),
+                true,
+            ),
+            ("made at no time", earlier(), container(false, None), true),
+            ("another machine", host("other", "b2"), old, true),
+            ("no machine", host("", "b2"), old, true),
+            ("no boot", host("m", ""), old, true),
+        ] {
+            assert_eq!(
+                state(host, found, has_engine),
+                OwnerState::Unknown,
+                "{what}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_earlier_boot_counts_where_the_engine_is_here() {
+        let mut labels = labels(None, false);
+        labels.insert(OWNER.to_owned(), gone().to_string());
+        let earlier = Host {
+            boot: "earlier".to_owned(),
+            ..Host::current()
+        };
+        labels.insert(HOST.to_owned(), earlier.to_string());
+        let state = |program| owner_state(found(&labels), Some(&Listener::named(program)));
+        let dockerd = state("dockerd");
+        // Not every machine has an id.
+        assert_eq!(dockerd == OwnerState::Dead, !earlier.machine.is_empty());
+        assert_eq!(state("ssh"), OwnerState::Unknown);
+        assert_eq!(owner_state(found(&labels), None), OwnerState::Unknown);
     }
 
     #[test]
     fn foreign_labels_say_nothing() {
         let labels = HashMap::from([(OWNER.to_owned(), "me".to_owned())]);
-        assert_eq!(
-            owner_state(&labels, &Endpoint::Unix("/x".into())),
-            OwnerState::Unknown
-        );
+        assert_eq!(state(&labels), OwnerState::Unknown);
     }
 }

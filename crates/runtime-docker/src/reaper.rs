@@ -13,12 +13,16 @@ use tokio::task::JoinSet;
 
 use crate::engine::{Client, Removal};
 
-/// For how long a container may still appear whose creation was asked for and not awaited.
+/// For how long it is waited for a container whose creation was asked for and not awaited. Later it
+/// is looked for whenever the engine is used: it was never started, and holds nothing but its name.
 const APPEARS: Duration = Duration::from_secs(5);
 /// For how long a removal is tried before it is put aside until the engine is used again.
 const TRIES: Duration = Duration::from_secs(15);
-/// From one try to the next.
+/// From one try to the next: at first, and at most.
 const PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// After this long a container does not appear any more whose creation was asked for.
+const FORGOTTEN: Duration = Duration::from_secs(60 * 60);
 
 /// One container to be ended.
 #[derive(Debug, Clone)]
@@ -27,6 +31,23 @@ pub(crate) struct Job {
     /// Its name or id.
     pub(crate) container: String,
     pub(crate) end: End,
+    /// When it was to be ended.
+    since: Instant,
+    /// What is put aside is not tried again before.
+    next: Instant,
+}
+
+impl Job {
+    pub(crate) fn new(client: Client, container: String, end: End) -> Self {
+        let now = Instant::now();
+        Self {
+            client,
+            container,
+            end,
+            since: now,
+            next: now,
+        }
+    }
 }
 
 /// How a container is ended.
@@ -34,7 +55,7 @@ pub(crate) struct Job {
 pub(crate) enum End {
     /// Killed and removed.
     Remove,
-    /// As `Remove`; it may appear only later.
+    /// As `Remove`; it may appear only later, as long as the engine may be at work on it.
     RemoveOnceThere,
     /// Killed, and kept for inspection.
     Kill,
@@ -56,7 +77,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Job>,
-    /// What could not be ended while the engine did not answer.
+    /// What could not be ended while the engine did not answer, or has not appeared yet.
     put_aside: Vec<Job>,
     running: bool,
 }
@@ -86,8 +107,16 @@ impl Reaper {
 
     /// Tries again what could not be ended before.
     pub(crate) fn retry(&self) {
-        let jobs = std::mem::take(&mut self.0.lock().put_aside);
-        for job in jobs {
+        let now = Instant::now();
+        let due: Vec<_> = {
+            let mut state = self.0.lock();
+            let (due, later) = std::mem::take(&mut state.put_aside)
+                .into_iter()
+                .partition(|job| job.next <= now);
+            state.put_aside = later;
+            due
+        };
+        for job in due {
             self.end(job);
         }
     }
@@ -153,19 +182,38 @@ impl Shared {
 
 /// # Errors
 ///
-/// The job, where the engine did not do it in time.
-async fn carry_out(job: Job) -> Result<(), Job> {
+/// The job, where it was not done in time.
+async fn carry_out(mut job: Job) -> Result<(), Job> {
     let started = Instant::now();
+    let mut pause = PAUSE;
     loop {
-        let pause = match attempt(&job).await {
+        match attempt(&job).await {
             Ok(Removal::Removed) => return Ok(()),
+            Ok(Removal::WasNotThere) if job.end != End::RemoveOnceThere => return Ok(()),
             Ok(Removal::WasNotThere) => {
-                job.end == End::RemoveOnceThere && started.elapsed() < APPEARS
+                let waited = job.since.elapsed();
+                if waited >= FORGOTTEN {
+                    return Ok(());
+                }
+                if waited >= APPEARS {
+                    // Later and later: each try is a request.
+                    job.next = Instant::now() + waited / 4;
+                    return Err(job);
+                }
             }
-            Ok(Removal::Underway) => started.elapsed() < TRIES,
+            // Whoever removes it may fail: it is done once it is not there.
+            Ok(Removal::Underway) => {
+                job.end = End::Remove;
+                if started.elapsed() >= TRIES {
+                    tracing::warn!(
+                        container = job.container,
+                        "the removal of a container does not end; it is tried again later"
+                    );
+                    return Err(job);
+                }
+            }
             Err(failure) if started.elapsed() < TRIES => {
                 tracing::debug!(container = job.container, ?failure, "a removal failed");
-                true
             }
             Err(failure) => {
                 tracing::warn!(
@@ -175,11 +223,9 @@ async fn carry_out(job: Job) -> Result<(), Job> {
                 );
                 return Err(job);
             }
-        };
-        if !pause {
-            return Ok(());
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
@@ -194,5 +240,83 @@ async fn attempt(job: &Job) -> Result<Removal, crate::error::Failure> {
             }
             Err(failure) => Err(failure),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::scripted::{Answer, ScriptedEngine};
+
+    fn removed() -> Answer {
+        Answer::ok("")
+    }
+
+    fn missing() -> Answer {
+        Answer::refusal(404, "no such container")
+    }
+
+    #[tokio::test]
+    async fn a_container_that_appears_late_is_removed() {
+        // Nothing is there until it is put aside and tried again.
+        let engine = ScriptedEngine::start(|_, turn| match turn {
+            0..2 => missing(),
+            _ => removed(),
+        });
+        let client = engine.client().await;
+        let mut job = Job::new(client, "late".to_owned(), End::RemoveOnceThere);
+        job.since = Instant::now().checked_sub(APPEARS).unwrap();
+        let mut put_aside = 0;
+        while let Err(again) = carry_out(job).await {
+            assert!(again.next > Instant::now());
+            put_aside += 1;
+            job = again;
+        }
+        assert_eq!(put_aside, 2);
+        assert_eq!(engine.count("DELETE /containers/late"), 3);
+    }
+
+    #[tokio::test]
+    async fn one_that_never_appears_is_forgotten_in_the_end() {
+        let engine = ScriptedEngine::start(|_, _| missing());
+        let mut job = Job::new(engine.client().await, "x".to_owned(), End::RemoveOnceThere);
+        job.since = Instant::now().checked_sub(FORGOTTEN).unwrap();
+        assert!(carry_out(job).await.is_ok());
+        // What was there and is not any more is done at once.
+        let job = Job::new(engine.client().await, "y".to_owned(), End::Remove);
+        assert!(carry_out(job).await.is_ok());
+        assert_eq!(engine.count("DELETE"), 2);
+    }
+
+    #[tokio::test]
+    async fn a_removal_by_another_counts_once_it_is_gone() {
+        for end in [End::Remove, End::RemoveOnceThere] {
+            let engine = ScriptedEngine::start(|_, turn| match turn {
+                0 | 1 => Answer::refusal(409, "removal is already in progress"),
+                // It failed.
+                2 => removed(),
+                _ => missing(),
+            });
+            let job = Job::new(engine.client().await, "x".to_owned(), end);
+            assert!(carry_out(job).await.is_ok());
+            assert_eq!(engine.count("DELETE /containers/x"), 3);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_put_aside_waits_for_its_time() {
+        let engine = ScriptedEngine::start(|_, _| removed());
+        let client = engine.client().await;
+        let reaper = Reaper::default();
+        let due = Job::new(client.clone(), "due".to_owned(), End::Remove);
+        let mut later = Job::new(client, "later".to_owned(), End::Remove);
+        later.next = Instant::now() + FORGOTTEN;
+        reaper.0.lock().put_aside = vec![later, due];
+        reaper.retry();
+        engine.asked("DELETE /containers/due").await;
+        let state = reaper.0.lock();
+        let left: Vec<_> = state.put_aside.iter().map(|job| &job.container).collect();
+        assert_eq!(left, ["later"]);
     }
 }

@@ -1,6 +1,5 @@
 //! A command in its container.
 
-use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::container::Container;
 use crate::engine::Answer;
-use crate::exec_failure;
+use crate::exec_failure::{self, Search};
 use crate::image::Image;
 use crate::init::Init;
 use crate::pump::{Input, Output};
@@ -27,22 +26,11 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) program: String,
-    /// The working directory in the container.
-    pub(crate) directory: String,
-    /// The directory of the host that is mounted there.
-    pub(crate) source: Option<String>,
+    /// Where it is looked for.
+    pub(crate) search: Search,
     pub(crate) image: Image,
     pub(crate) config: Arc<DockerConfig>,
     pub(crate) init: Init,
-}
-
-impl Command {
-    /// Where a path of the container lies on the host, if it does.
-    pub(crate) fn on_host(&self, path: &Path) -> Option<PathBuf> {
-        let path = Path::new(&self.directory).join(path);
-        let below = path.strip_prefix(&self.directory).ok()?;
-        Some(Path::new(self.source.as_deref()?).join(below))
-    }
 }
 
 pub(crate) struct DockerRunning {

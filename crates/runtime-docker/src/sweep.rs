@@ -1,9 +1,19 @@
 //! The sweep of what dead hosts left behind.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bollard::models::ContainerSummaryStateEnum as State;
 use prx_runtime_core::{OwnerState, Result};
+use tokio::sync::OnceCell;
 
 use crate::engine::{Client, Removal};
-use crate::labels;
+use crate::labels::{self, Found};
+
+/// How long a start may wait for the sweep of what dead hosts left.
+const LIMIT: Duration = Duration::from_secs(5);
+/// How long it is not tried again after it failed.
+const REST: Duration = Duration::from_secs(30);
 
 /// What a sweep found and removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,12 +40,22 @@ pub(crate) async fn sweep(client: &Client, scope: Scope) -> Result<PruneReport> 
         .await
         .map_err(|failure| failure.while_trying_to("list its containers", client.endpoint()))?;
     let mut report = PruneReport::default();
+    if containers.is_empty() {
+        return Ok(report);
+    }
+    let listener = client.listener().await;
     for container in containers {
         let (Some(id), Some(labels)) = (container.id, container.labels) else {
             continue;
         };
+        let ended = [State::CREATED, State::EXITED, State::DEAD];
+        let found = Found {
+            labels: &labels,
+            may_run: container.state.is_none_or(|state| !ended.contains(&state)),
+            made: container.created.and_then(|made| made.try_into().ok()),
+        };
         let spared = scope == Scope::Leftovers && labels::is_kept(&labels);
-        if spared || labels::owner_state(&labels, client.endpoint()) != OwnerState::Dead {
+        if spared || labels::owner_state(found, listener.as_ref()) != OwnerState::Dead {
             continue;
         }
         match client.remove(&id).await {
@@ -49,4 +69,136 @@ pub(crate) async fn sweep(client: &Client, scope: Scope) -> Result<PruneReport> 
         }
     }
     Ok(report)
+}
+
+/// The sweep before the first container: done by one for all who wait, and by another where that
+/// one is cancelled. Where it fails, commands run all the same, and a later one tries it again.
+#[derive(Debug)]
+pub(crate) struct FirstSweep {
+    done: OnceCell<()>,
+    /// When it is tried again.
+    next: Mutex<Option<Instant>>,
+    rest: Duration,
+}
+
+/// It is not done.
+struct Undone;
+
+impl Default for FirstSweep {
+    fn default() -> Self {
+        Self::with_rest(REST)
+    }
+}
+
+impl FirstSweep {
+    fn with_rest(rest: Duration) -> Self {
+        Self {
+            done: OnceCell::new(),
+            next: Mutex::default(),
+            rest,
+        }
+    }
+
+    /// Sees to it that it is done, or was tried a moment ago. Takes five seconds at most.
+    pub(crate) async fn pass(&self, client: &Client) {
+        if self.done.initialized() {
+            return;
+        }
+        let done = self.done.get_or_try_init(|| self.attempt(client));
+        if tokio::time::timeout(LIMIT, done).await.is_err() {
+            tracing::warn!("the sweep of containers of dead hosts was too slow");
+            self.fail();
+        }
+    }
+
+    async fn attempt(&self, client: &Client) -> Result<(), Undone> {
+        // Looked at here, where those who waited for one that failed come by.
+        if self.next().is_some_and(|next| Instant::now() < next) {
+            return Err(Undone);
+        }
+        match sweep(client, Scope::Leftovers).await {
+            Ok(report) => {
+                let (removed, failed) = (report.removed.len(), report.failed.len());
+                if removed > 0 {
+                    tracing::warn!(removed, "removed containers that a dead host had left");
+                }
+                if failed == 0 {
+                    return Ok(());
+                }
+            }
+            Err(error) => tracing::warn!(%error, "containers of dead hosts may be left"),
+        }
+        self.fail();
+        Err(Undone)
+    }
+
+    fn fail(&self) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) =
+            Instant::now().checked_add(self.rest);
+    }
+
+    fn next(&self) -> Option<Instant> {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::scripted::{Answer, ScriptedEngine};
+
+    fn lists(engine: &ScriptedEngine) -> usize {
+        engine.count("GET /containers/json")
+    }
+
+    #[tokio::test]
+    async fn all_who_come_first_wait_for_one_sweep() {
+        let engine = ScriptedEngine::start(|_, _| Answer::ok("[]"));
+        let client = engine.client().await;
+        let sweep = FirstSweep::default();
+        futures_util::future::join_all((0..8).map(|_| sweep.pass(&client))).await;
+        sweep.pass(&client).await;
+        assert_eq!(lists(&engine), 1);
+    }
+
+    #[tokio::test]
+    async fn who_is_cancelled_leaves_it_to_the_next() {
+        let engine = ScriptedEngine::start(|_, turn| match turn {
+            0 => Answer::Silence,
+            _ => Answer::ok("[]"),
+        });
+        let client = engine.client().await;
+        let sweep = FirstSweep::default();
+        tokio::select! {
+            () = sweep.pass(&client) => panic!("nothing was answered"),
+            () = engine.asked("GET /containers/json") => {}
+        }
+        sweep.pass(&client).await;
+        assert_eq!(lists(&engine), 2);
+        sweep.pass(&client).await;
+        assert_eq!(lists(&engine), 2);
+    }
+
+    #[tokio::test]
+    async fn one_that_fails_is_tried_again_later() {
+        let engine = ScriptedEngine::start(|_, turn| match turn {
+            0 => Answer::refusal(500, "busy"),
+            _ => Answer::ok("[]"),
+        });
+        let client = engine.client().await;
+        let later = FirstSweep::with_rest(Duration::from_secs(3600));
+        futures_util::future::join_all((0..8).map(|_| later.pass(&client))).await;
+        assert_eq!(lists(&engine), 1, "one failure is enough for now");
+        let engine = ScriptedEngine::start(|_, turn| match turn {
+            0 => Answer::refusal(500, "busy"),
+            _ => Answer::ok("[]"),
+        });
+        let client = engine.client().await;
+        let soon = FirstSweep::with_rest(Duration::ZERO);
+        for _ in 0..3 {
+            soon.pass(&client).await;
+        }
+        assert_eq!(lists(&engine), 2);
+    }
 }

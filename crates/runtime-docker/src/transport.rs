@@ -14,12 +14,13 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::listener::Listener;
 use crate::socket::Endpoint;
 
 /// What an engine may answer to one request, in bytes. Far more than any answer has.
-const ANSWER_LIMIT: u64 = 8 << 20;
+pub(crate) const ANSWER_LIMIT: u64 = 8 << 20;
 /// What an engine may say before an attached stream begins, and of itself.
-const HEAD_LIMIT: u64 = 64 << 10;
+pub(crate) const HEAD_LIMIT: u64 = 64 << 10;
 
 /// Opens connections to one endpoint.
 #[derive(Debug, Clone)]
@@ -52,12 +53,29 @@ impl Connector {
         })
     }
 
-    /// A request whose answer counts by its headers.
+    /// Who listens there. `None` for an address of the network, and where the kernel does not say.
+    pub(crate) async fn listener(&self) -> Option<Listener> {
+        match &self.endpoint {
+            Endpoint::Unix(path) => Listener::of(&UnixStream::connect(path).await.ok()?),
+            Endpoint::Tcp(_) => None,
+        }
+    }
+
+    /// A question, whose answer has at most `limit` bytes.
     pub(crate) async fn get(
         &self,
         target: &str,
+        limit: u64,
     ) -> Result<Response<Incoming>, bollard::errors::Error> {
-        self.send(Method::GET, target, None, HEAD_LIMIT).await
+        self.send(Method::GET, target, None, limit).await
+    }
+
+    /// A request whose answer is its headers.
+    pub(crate) async fn head(
+        &self,
+        target: &str,
+    ) -> Result<Response<Incoming>, bollard::errors::Error> {
+        self.send(Method::HEAD, target, None, HEAD_LIMIT).await
     }
 
     /// A request whose answer is read as it comes, at most `limit` bytes of it. For answers that the

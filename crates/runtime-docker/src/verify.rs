@@ -15,10 +15,9 @@ use prx_runtime_core::{Error, ErrorKind, ExecutionId, Result};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio::sync::OnceCell;
 
-use crate::body::NeverStarted;
 use crate::error::{self, is_foreign_path};
 use crate::init::Init;
-use crate::look::Look;
+use crate::look::{Look, NeverStarted};
 use crate::workspace::{Identity, Workspace};
 
 /// Where what marks a workspace would be mounted.

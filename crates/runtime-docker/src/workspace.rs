@@ -10,6 +10,7 @@ use prx_runtime_core::{Error, ErrorKind, Result};
 use rustix::fs::{Mode, OFlags};
 
 use crate::socket::Candidates;
+use crate::watch::{Watch, Watcher};
 
 /// What is never mounted, nor anything below it, unless `allowed_workspace_roots` names it.
 const SYSTEM: [&str; 14] = [
@@ -30,6 +31,7 @@ pub(crate) struct Policy {
     roots: Vec<PathBuf>,
     /// Sockets of engines: who has one has the host.
     sockets: Vec<PathBuf>,
+    watcher: Watcher,
 }
 
 impl Policy {
@@ -44,6 +46,7 @@ impl Policy {
         Ok(Self {
             roots: roots.collect::<Result<_>>()?,
             sockets: candidates.sockets().map(Path::to_owned).collect(),
+            watcher: Watcher::default(),
         })
     }
 
@@ -66,6 +69,12 @@ impl Policy {
             ));
         };
         let text = text.to_owned();
+        // Before it is opened: what is opened is what stays there.
+        let watch = self
+            .watcher
+            .watch(&source)
+            .map_err(|error| tracing::debug!(%error, path = text, "a directory cannot be watched"))
+            .ok();
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::open(&source, flags, Mode::empty())
             .and_then(|handle| rustix::fs::fstat(&handle).map(|stat| (handle, stat)));
@@ -79,6 +88,7 @@ impl Policy {
             },
             owner: (stat.st_uid, stat.st_gid),
             handle,
+            watch,
         })
     }
 
@@ -175,6 +185,8 @@ pub(crate) struct Workspace {
     identity: Identity,
     owner: (u32, u32),
     handle: OwnedFd,
+    /// `None` where the kernel does not watch it for us.
+    watch: Option<Watch>,
 }
 
 impl Workspace {
@@ -197,7 +209,13 @@ impl Workspace {
         &self.handle
     }
 
-    /// That the path still leads to the directory that was judged.
+    /// Whether a directory that is exchanged for another and back is noticed.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watch.is_some()
+    }
+
+    /// That the path still leads to the directory that was judged, and did so all the time where
+    /// that can be watched.
     ///
     /// # Errors
     ///
@@ -212,7 +230,9 @@ impl Workspace {
                 device: metadata.dev(),
                 inode: metadata.ino(),
             });
-        if identity == Some(self.identity) {
+        // After the look: a move in between is told, too.
+        let still = self.watch.as_ref().is_none_or(Watch::is_still);
+        if identity == Some(self.identity) && still {
             return Ok(());
         }
         Err(Error::new(
@@ -233,6 +253,7 @@ mod tests {
         Policy {
             roots: roots.iter().map(|root| (*root).to_owned()).collect(),
             sockets: Vec::new(),
+            watcher: Watcher::default(),
         }
     }
 
@@ -297,8 +318,30 @@ mod tests {
         let policy = Policy {
             roots: vec![dir.path().to_owned()],
             sockets: vec![socket],
+            watcher: Watcher::default(),
         };
         assert!(refusal(&policy, dir.path()).contains("socket"));
+    }
+
+    #[test]
+    fn a_swap_that_is_undone_is_noticed() {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("work"), dir.path().join("link"));
+        fs::create_dir(&path).unwrap();
+        std::os::unix::fs::symlink("/etc", &link).unwrap();
+        let workspace = policy(&[]).admit(&path).unwrap();
+        assert!(workspace.is_watched());
+        workspace.unchanged().unwrap();
+        for _ in 0..2 {
+            renameat_with(CWD, &path, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+        }
+        let error = workspace.unchanged().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains("was replaced"), "{error}");
+        // The next call finds what is there.
+        policy(&[]).admit(&path).unwrap().unchanged().unwrap();
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod driver;
 #[expect(dead_code, reason = "the contract needs one image, the scenarios more")]
 mod images;
 #[path = "common/podman.rs"]
+#[expect(dead_code, reason = "the contract needs one kind, the scenarios more")]
 mod podman;
 
 use std::process::{Command, ExitCode};

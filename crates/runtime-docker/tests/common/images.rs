@@ -74,6 +74,13 @@ pub(crate) const LINKED: TestImage = TestImage {
     },
 };
 
+/// One with a volume below the place of the workspace.
+pub(crate) const INTRUSIVE: TestImage = TestImage {
+    name: "prx-runtime-test/intrusive:1",
+    changes: &["VOLUME /workspace/./data"],
+    prepare: busybox,
+};
+
 /// One without any shell: it has `/bin/true` and nothing else.
 pub(crate) const SHELLLESS: TestImage = TestImage {
     name: "prx-runtime-test/shellless:3",

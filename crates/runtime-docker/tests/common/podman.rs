@@ -1,6 +1,8 @@
 //! A Podman of the tests' own: its service, with folders and a socket that nobody else uses.
 
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::chown;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -26,20 +28,23 @@ pub(crate) struct Podman {
 
 impl Podman {
     /// Starts one; what its log says where it does not come up.
-    #[expect(clippy::disallowed_methods, reason = "an engine of our own")]
     ///
     /// Where `hidden` is, it sees an empty directory: for root alone.
     pub(crate) fn start(hidden: Option<&Path>) -> io::Result<Self> {
-        let dir = tempfile::Builder::new().prefix("prx-podman-").tempdir()?;
-        let settings = dir.path().join("containers.conf");
-        std::fs::write(&settings, SETTINGS)?;
-        let log = std::fs::File::create(dir.path().join("log"))?;
         // Root's mounts are its own, and gone along with it; other users have them so anyway.
-        let mut words = if rustix::process::geteuid().is_root() {
+        let words = if rustix::process::geteuid().is_root() {
             own_mounts(hidden)
         } else {
             Vec::new()
         };
+        Self::launch(directory()?, words, &[])
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "an engine of our own")]
+    fn launch(dir: TempDir, mut words: Vec<OsString>, options: &[&str]) -> io::Result<Self> {
+        let settings = dir.path().join("containers.conf");
+        std::fs::write(&settings, SETTINGS)?;
+        let log = std::fs::File::create(dir.path().join("log"))?;
         // A test that is killed leaves no service.
         words.extend(["setpriv", "--pdeathsig", "TERM", "podman"].map(Into::into));
         let process = Command::new(&words[0])
@@ -50,9 +55,12 @@ impl Podman {
             .arg(dir.path().join("run"))
             .arg("--tmpdir")
             .arg(dir.path().join("tmp"))
+            .args(options)
             .args(["system", "service", "--time=0"])
             .arg(address(dir.path()))
             .env("CONTAINERS_CONF", settings)
+            .env("HOME", dir.path())
+            .env("XDG_RUNTIME_DIR", dir.path())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -72,6 +80,27 @@ impl Podman {
         Err(io::Error::other(format!("podman does not serve: {log}")))
     }
 
+    /// Starts one that another user than root runs, without root's rights. For root alone.
+    pub(crate) fn start_rootless(user: u32) -> io::Result<Self> {
+        let dir = directory()?;
+        chown(dir.path(), Some(user), Some(user))?;
+        let number = user.to_string();
+        let words = [
+            "setpriv",
+            "--reuid",
+            &number,
+            "--regid",
+            &number,
+            "--clear-groups",
+        ];
+        // What other drivers need, not every kernel gives to such a user.
+        Self::launch(
+            dir,
+            words.map(Into::into).into(),
+            &["--storage-driver", "vfs"],
+        )
+    }
+
     /// As `runtime.docker.socket` names it.
     pub(crate) fn address(&self) -> String {
         address(self.dir.path())
@@ -85,6 +114,10 @@ impl Podman {
     pub(crate) fn make(&self, image: &crate::images::TestImage) -> io::Result<()> {
         image.make_with(&["podman", "--url", &self.address()])
     }
+}
+
+fn directory() -> io::Result<TempDir> {
+    tempfile::Builder::new().prefix("prx-podman-").tempdir()
 }
 
 fn address(dir: &Path) -> String {

@@ -1,5 +1,7 @@
 //! Images that would do things their own way, and images that are not there.
 
+use std::os::unix::fs::PermissionsExt;
+
 use prx_runtime_core::{ErrorKind, ExecutionRequest, RuntimeAdapter, Stdin};
 use tokio::io::AsyncReadExt;
 
@@ -43,11 +45,14 @@ async fn a_program_that_is_not_there_was_not_run() {
     need_engine!();
     let runtime = runtime("");
     let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("text"), "").unwrap();
     for (program, kind) in [
         ("no-such-program", ErrorKind::ProgramNotFound),
         ("/bin/no-such-program", ErrorKind::ProgramNotFound),
         ("./no-such-program", ErrorKind::ProgramNotFound),
         ("/etc/passwd", ErrorKind::NotExecutable),
+        ("/etc", ErrorKind::NotExecutable),
+        ("./text", ErrorKind::NotExecutable),
     ] {
         let request = ExecutionRequest::program(program)
             .arg("x")
@@ -61,12 +66,55 @@ async fn a_program_that_is_not_there_was_not_run() {
 #[tokio::test]
 async fn a_command_that_only_says_so_did_run() {
     need_engine!();
-    let line =
-        "echo '[FATAL tini (8)] exec /bin/sh failed: No such file or directory' >&2; exit 127";
-    let output = sh(&runtime(""), line).await;
+    let runtime = runtime("");
+    for (reason, code) in [
+        ("No such file or directory", 127),
+        ("Permission denied", 126),
+        ("x", 126),
+        ("Exec format error", 1),
+    ] {
+        let line =
+            format!("echo '[FATAL tini (8)] exec /bin/sh failed: {reason}' >&2; exit {code}");
+        let output = sh(&runtime, &line).await;
+        assert_eq!(output.exit_code, code, "{output:?}");
+    }
+    let output = sh(&runtime, "no-such-program; exit $?").await;
     assert_eq!(output.exit_code, 127);
-    let output = sh(&runtime(""), "no-such-program; exit $?").await;
-    assert_eq!(output.exit_code, 127);
+}
+
+#[tokio::test]
+async fn a_script_that_hides_itself_did_run() {
+    need_engine!();
+    let runtime = runtime("");
+    for (hide, code) in [("rm", 127), ("chmod 644", 126)] {
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("script");
+        let text = format!(
+            "#!/bin/sh\necho here >done\n{hide} ./script\n\
+             echo '[FATAL tini (8)] exec ./script failed: x' >&2\nexit {code}\n"
+        );
+        std::fs::write(&script, text).unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        let request = ExecutionRequest::program("./script").working_dir(dir.path());
+        let output = runtime.run(request).await.unwrap();
+        assert_eq!(output.exit_code, code, "{output:?}");
+        assert!(dir.path().join("done").exists());
+    }
+}
+
+#[tokio::test]
+async fn the_path_that_is_configured_is_searched() {
+    need_engine!();
+    let runtime = runtime("env = { PATH = \"/opt/none:/bin\" }");
+    let dir = tempfile::tempdir().unwrap();
+    let run = async |program: &str| {
+        let request = ExecutionRequest::program(program).working_dir(dir.path());
+        runtime.run(request).await
+    };
+    assert!(run("true").await.unwrap().success());
+    let error = run("no-such-program").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ProgramNotFound);
+    assert!(error.to_string().contains("/opt/none:/bin"), "{error}");
 }
 
 #[tokio::test]

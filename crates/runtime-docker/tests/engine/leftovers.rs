@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use prx_runtime_core::{ExecutionRequest, RuntimeAdapter, Stdin};
 
-use crate::support::{container_of, count, eventually, need_engine, runtime, sh};
+use crate::images::{BUSYBOX, docker};
+use crate::support::{container_of, count, eventually, image, need_engine, runtime, sh};
 
 /// Says that this process is a host that will be killed, and in which directory it works.
 const VICTIM: &str = "PRX_TEST_DOCKER_VICTIM";
@@ -152,10 +153,42 @@ async fn a_killed_host_leaves_nothing_after_the_next_sweep() {
     .await;
 }
 
+#[tokio::test]
+async fn what_runs_is_of_no_earlier_boot() {
+    need_engine!();
+    // As a clone of this machine would have it, whose socket is that of the same engine.
+    let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let host = format!("prx-runtime.host={}/another-boot", machine.trim());
+    let owner = "prx-runtime.owner=1-1-1";
+    let image = image(&BUSYBOX);
+    let container = docker(&[
+        "run",
+        "-d",
+        "--init",
+        "--network",
+        "none",
+        "--label",
+        &host,
+        "--label",
+        owner,
+        image,
+        "sleep",
+        "60",
+    ])
+    .unwrap();
+    let report = runtime("").sweep().await.unwrap();
+    assert!(!report.removed.contains(&container), "{report:?}");
+    docker(&["kill", &container]).unwrap();
+    // Made since this machine was started: it may be that of a clone all the same.
+    let report = runtime("").sweep().await.unwrap();
+    assert!(!report.removed.contains(&container), "{report:?}");
+    docker(&["rm", "-f", &container]).unwrap();
+}
+
 /// The containers that the living host has at this moment.
 fn container_names_of_the_living(directory: &std::path::Path) -> String {
     let filter = format!("volume={}", directory.display());
-    crate::images::docker(&["ps", "-a", "--filter", &filter, "--format", "{{.Names}}"]).unwrap()
+    docker(&["ps", "-a", "--filter", &filter, "--format", "{{.Names}}"]).unwrap()
 }
 
 /// Waits for a sweep in a thread of its own.

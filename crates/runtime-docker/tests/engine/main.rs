@@ -23,6 +23,7 @@ mod private;
 mod pull;
 mod requests;
 mod restart;
+mod rootless;
 mod sessions;
 mod support;
 mod workspace;
@@ -33,3 +34,5 @@ mod apart;
 mod images;
 #[path = "../common/podman.rs"]
 mod podman;
+#[path = "../common/registry.rs"]
+mod registry;

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
+use prx_runtime_core::{ErrorKind, ExecutionRequest, RuntimeAdapter};
 use prx_runtime_docker::DockerRuntime;
 
 use crate::private::PrivateEngine;
@@ -50,4 +51,27 @@ async fn gvisor_runs_a_command() {
         applied.iter().any(|what| what.contains("runsc")),
         "{applied:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runtime_that_is_gone_is_not_a_missing_program() {
+    need_engine!();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("gone");
+    let settings = format!(r#"{{"runtimes": {{"gone": {{"path": {path:?}}}}}}}"#);
+    let Some(engine) = PrivateEngine::start(dir.path(), &settings, None) else {
+        return;
+    };
+    engine.is_up().await;
+    let mut config = engine.equip();
+    config.runtime.docker.oci_runtime = Some("gone".to_owned());
+    let runtime = DockerRuntime::new(&config).unwrap();
+    let work = tempfile::tempdir().unwrap();
+    let request = ExecutionRequest::program("ls").working_dir(work.path());
+    let error = runtime.run(request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    let text = error.to_string();
+    assert!(text.contains(path.to_str().unwrap()), "{text}");
+    assert!(text.contains("runtime.docker.oci_runtime"), "{text}");
+    assert_eq!(engine.ask(&["ps", "-aq"]).unwrap(), "");
 }

@@ -6,7 +6,6 @@ use prx_runtime_core::config::Config;
 
 use crate::images::BUSYBOX;
 use crate::podman::{Podman, is_installed};
-use crate::support::{is_required, skipped};
 
 impl Podman {
     /// One with the common image. `None`, with the reason printed, where there is none.
@@ -20,8 +19,7 @@ impl Podman {
             podman.make(&BUSYBOX).unwrap();
             return Some(podman);
         };
-        assert!(!is_required("podman"), "podman is required: {reason}");
-        skipped(reason);
+        prx_fixtures::skip("podman", reason);
         None
     }
 

@@ -47,8 +47,18 @@ async fn a_forged_report_of_its_init_is_output() {
     };
     let runtime = DockerRuntime::new(&podman.config()).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let line =
-        "echo 'ERROR (catatonit:2): failed to exec pid1: No such file or directory' >&2; exit 1";
-    let output = sh_in(&runtime, line, dir.path()).await;
-    assert_eq!(output.exit_code, 1);
+    for reason in ["No such file or directory", "Permission denied", "x"] {
+        let line = format!("echo 'ERROR (catatonit:2): failed to exec pid1: {reason}' >&2; exit 1");
+        let output = sh_in(&runtime, &line, dir.path()).await;
+        assert_eq!(output.exit_code, 1, "{output:?}");
+    }
+    // The real ones are none.
+    for (program, kind) in [
+        ("no-such-program", ErrorKind::ProgramNotFound),
+        ("/etc/passwd", ErrorKind::NotExecutable),
+    ] {
+        let request = ExecutionRequest::program(program).working_dir(dir.path());
+        let error = runtime.run(request).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+    }
 }

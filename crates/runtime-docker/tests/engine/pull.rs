@@ -1,100 +1,20 @@
 //! Pulls, from a registry on loopback.
 
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use prx_runtime_core::{ErrorKind, ExecutionRequest, RuntimeAdapter};
 use tokio::net::TcpStream;
 
-use crate::images::{BUSYBOX, docker};
-use crate::support::{eventually, image, need_engine, runtime};
+use crate::images::docker;
+use crate::registry::Registry;
+use crate::support::{need_engine, runtime};
 
-/// `ana:swordfish`, as htpasswd keeps it.
-const HTPASSWD: &str = "ana:$2a$05$abcdefghijklmnopqrstuupWDwJQeCHYIBQy8WvkVB6ImhZ476YYy\n";
-/// The same, as the Docker configuration keeps it.
+/// The name and the password of the registry, as the Docker configuration keeps them.
 const AUTH: &str = "YW5hOnN3b3JkZmlzaA==";
 /// Says that this process is one that pulls this image, with a Docker configuration of its own.
 const PULLER: &str = "PRX_TEST_DOCKER_PULLER";
-
-/// Debian's registry.
-struct Registry {
-    process: Child,
-    /// What it was asked for.
-    log: PathBuf,
-    port: u16,
-}
-
-impl Registry {
-    #[expect(clippy::disallowed_methods, reason = "a registry to pull from")]
-    async fn start(dir: &Path, with_password: bool) -> Option<Self> {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let auth = if with_password {
-            std::fs::write(dir.join("htpasswd"), HTPASSWD).unwrap();
-            format!(
-                "auth:\n  htpasswd:\n    realm: test\n    path: {}/htpasswd\n",
-                dir.display()
-            )
-        } else {
-            String::new()
-        };
-        let config = format!(
-            "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {}/storage\n\
-             http:\n  addr: 127.0.0.1:{port}\n{auth}",
-            dir.display()
-        );
-        let path = dir.join(format!("{port}.yml"));
-        std::fs::write(&path, config).unwrap();
-        let log = dir.join(format!("{port}.log"));
-        let spawned = Command::new("docker-registry")
-            .arg("serve")
-            .arg(&path)
-            .stdin(Stdio::null())
-            .stdout(std::fs::File::create(&log).unwrap())
-            .stderr(Stdio::null())
-            .spawn();
-        let Ok(process) = spawned else {
-            crate::support::skipped("there is no docker-registry here");
-            return None;
-        };
-        eventually("the registry listens", || {
-            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
-        })
-        .await;
-        Some(Self { process, log, port })
-    }
-
-    /// The name that the common image has there.
-    fn name(&self, name: &str) -> String {
-        format!("127.0.0.1:{}/{name}:1", self.port)
-    }
-
-    /// How often it was asked for what has this in its path.
-    fn asked_for(&self, what: &str) -> usize {
-        let log = std::fs::read_to_string(&self.log).unwrap();
-        let request = |line: &&str| line.contains("HTTP/1.1\"") && line.contains(what);
-        log.lines().filter(request).count()
-    }
-
-    fn push(&self, name: &str) {
-        let name = self.name(name);
-        docker(&["tag", image(&BUSYBOX), &name]).unwrap();
-        docker(&["push", &name]).unwrap();
-        docker(&["rmi", &name]).unwrap();
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 async fn runs(image: &str, timeout: Duration) -> Result<(), prx_runtime_core::Error> {
     let runtime = runtime(&format!("image = {image:?}"));
@@ -111,7 +31,7 @@ async fn runs(image: &str, timeout: Duration) -> Result<(), prx_runtime_core::Er
 async fn a_missing_image_is_pulled_once_for_all() {
     need_engine!();
     let dir = tempfile::tempdir().unwrap();
-    let Some(registry) = Registry::start(dir.path(), false).await else {
+    let Some(registry) = Registry::start(dir.path(), false) else {
         return;
     };
     registry.push("once");
@@ -145,7 +65,7 @@ async fn a_missing_image_is_pulled_once_for_all() {
 async fn a_name_that_does_not_exist_is_an_error() {
     need_engine!();
     let dir = tempfile::tempdir().unwrap();
-    let Some(registry) = Registry::start(dir.path(), false).await else {
+    let Some(registry) = Registry::start(dir.path(), false) else {
         return;
     };
     let name = registry.name("no-such-image");
@@ -164,7 +84,7 @@ async fn a_name_that_does_not_exist_is_an_error() {
 async fn a_slow_pull_takes_nothing_from_the_command() {
     need_engine!();
     let dir = tempfile::tempdir().unwrap();
-    let Some(registry) = Registry::start(dir.path(), false).await else {
+    let Some(registry) = Registry::start(dir.path(), false) else {
         return;
     };
     registry.push("slow");
@@ -238,12 +158,12 @@ fn pull_with(name: &str, config: &str) -> (bool, String) {
 async fn credentials_come_from_the_docker_configuration() {
     need_engine!();
     let dir = tempfile::tempdir().unwrap();
-    let Some(open) = Registry::start(dir.path(), false).await else {
+    let Some(open) = Registry::start(dir.path(), false) else {
         return;
     };
     open.push("locked");
     drop(open);
-    let Some(locked) = Registry::start(dir.path(), true).await else {
+    let Some(locked) = Registry::start(dir.path(), true) else {
         return;
     };
     let name = locked.name("locked");

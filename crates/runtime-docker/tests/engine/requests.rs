@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use prx_runtime_core::{ExecutionRequest, RuntimeAdapter};
+use prx_runtime_core::{ErrorKind, ExecutionRequest, RuntimeAdapter};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
@@ -18,8 +19,12 @@ pub(crate) struct Recorder {
     lines: Arc<Mutex<Vec<String>>>,
 }
 
+/// Before a request whose path ends so is passed on, this is done with that directory.
+pub(crate) type Hold = (&'static str, PathBuf, Act);
+type Act = fn(&Path);
+
 impl Recorder {
-    pub(crate) fn start(engine: PathBuf, hold: Option<(&'static str, PathBuf)>) -> Self {
+    pub(crate) fn start(engine: PathBuf, hold: Option<Hold>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(dir.path().join("engine.sock")).unwrap();
         let lines = Arc::<Mutex<Vec<String>>>::default();
@@ -71,12 +76,11 @@ fn shape(line: &str) -> String {
     }
 }
 
-/// `hold`: before a request whose path ends so is passed on, this command line of the test is run.
 async fn pass_on(
     mut client: UnixStream,
     engine: PathBuf,
     seen: Arc<Mutex<Vec<String>>>,
-    hold: Option<(&'static str, PathBuf)>,
+    hold: Option<Hold>,
 ) {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -87,13 +91,13 @@ async fn pass_on(
         }
     }
     let line = String::from_utf8_lossy(&head).trim().to_owned();
-    if let Some((path, directory)) = &hold
+    if let Some((path, directory, act)) = &hold
         && line
             .split(['?', ' '])
             .nth(1)
             .is_some_and(|target| target.ends_with(path))
     {
-        swap(directory);
+        act(directory);
     }
     seen.lock().unwrap().push(line);
     let mut engine = UnixStream::connect(engine).await.unwrap();
@@ -108,6 +112,16 @@ fn swap(directory: &Path) {
     }
     std::fs::rename(directory, directory.with_extension("moved")).unwrap();
     std::os::unix::fs::symlink("/etc", directory).unwrap();
+}
+
+/// And back again: who looks before and after finds what was there.
+fn swap_and_back(directory: &Path) {
+    let link = directory.with_extension("link");
+    std::os::unix::fs::symlink("/etc", &link).unwrap();
+    for _ in 0..2 {
+        renameat_with(CWD, directory, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+    }
+    std::fs::remove_file(link).unwrap();
 }
 
 fn engine_socket() -> Option<PathBuf> {
@@ -142,10 +156,12 @@ async fn nothing_else_is_asked_for() {
             ExecutionRequest::shell(line).stdin(prx_runtime_core::Stdin::Bytes(b"x".to_vec()));
         runtime.run(request.working_dir(dir.path())).await.unwrap();
     }
-    let request = ExecutionRequest::program("no-such-program")
-        .arg("x")
-        .working_dir(dir.path());
-    runtime.run(request).await.unwrap_err();
+    for program in ["no-such-program", "/etc/passwd"] {
+        let request = ExecutionRequest::program(program)
+            .arg("x")
+            .working_dir(dir.path());
+        runtime.run(request).await.unwrap_err();
+    }
     let request = ExecutionRequest::program("sleep")
         .arg("60")
         .working_dir(dir.path());
@@ -164,6 +180,7 @@ async fn nothing_else_is_asked_for() {
             "GET /containers/json",
             "GET /images/NAME/json",
             "GET /info",
+            "HEAD /containers/ID/archive",
             "POST /containers/ID/attach",
             "POST /containers/ID/kill",
             "POST /containers/ID/start",
@@ -179,28 +196,49 @@ async fn a_directory_that_is_swapped_meanwhile_is_noticed() {
     let Some(engine) = engine_socket() else {
         return;
     };
-    for moment in ["/containers/create", "/start"] {
+    let acts: [(_, Act); 3] = [
+        ("/containers/create", swap),
+        ("/start", swap),
+        ("/start", swap_and_back),
+    ];
+    for (turn, (moment, act)) in acts.into_iter().enumerate() {
         let dir = tempfile::tempdir().unwrap();
         let work = dir.path().join("work");
         std::fs::create_dir(&work).unwrap();
-        let recorder = Recorder::start(engine.clone(), Some((moment, work.clone())));
+        let recorder = Recorder::start(engine.clone(), Some((moment, work.clone(), act)));
         let runtime = runtime(&format!("socket = {:?}", recorder.socket()));
         let request = ExecutionRequest::program("sleep")
             .arg("60")
             .working_dir(&work);
         let error = runtime.run(request).await.expect_err(moment);
-        assert_eq!(
-            error.kind(),
-            prx_runtime_core::ErrorKind::Refused,
-            "{moment}: {error}"
-        );
+        assert_eq!(error.kind(), ErrorKind::Refused, "{turn} {moment}: {error}");
+        // Before the creation it is noticed by the mark as well, which then is elsewhere.
+        let said = error.to_string().contains("was replaced");
+        assert!(said || moment != "/start", "{turn}: {error}");
         assert_eq!(
             crate::support::count(&format!("volume={}", work.display())),
             0
         );
-        let left = std::fs::read_dir(work.with_extension("moved"))
-            .unwrap()
-            .count();
+        let moved = work.with_extension("moved");
+        let left = if moved.exists() { moved } else { work };
+        let left = std::fs::read_dir(left).unwrap().count();
         assert_eq!(left, 0, "no mark is left");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_is_gone_at_the_start_is_not_a_missing_program() {
+    need_engine!();
+    let Some(engine) = engine_socket() else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let work = dir.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    let gone = |directory: &Path| std::fs::remove_dir(directory).unwrap();
+    let recorder = Recorder::start(engine, Some(("/start", work.clone(), gone)));
+    let runtime = runtime(&format!("socket = {:?}", recorder.socket()));
+    let request = ExecutionRequest::program("ls").working_dir(&work);
+    let error = runtime.run(request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WorkingDirectory, "{error}");
 }

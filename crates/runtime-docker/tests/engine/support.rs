@@ -10,27 +10,14 @@ use prx_runtime_docker::DockerRuntime;
 
 use crate::images::{BUSYBOX, TestImage, docker};
 
-/// Whether an engine answers. Prints why the test is skipped where none does.
-///
-/// # Panics
-///
-/// Where none does and `PRX_REQUIRE_BACKENDS` asks for one.
+/// Whether an engine answers. Says why the test is skipped where none does.
 pub(crate) fn engine() -> bool {
     static ANSWER: OnceLock<Result<String, String>> = OnceLock::new();
     let answer = ANSWER.get_or_init(|| docker(&["version", "--format", "{{.Server.Version}}"]));
-    let Err(reason) = answer else { return true };
-    assert!(
-        !is_required("docker"),
-        "the docker backend is required and no engine answers: {reason}"
-    );
-    skipped(&format!("no engine answers: {reason}"));
-    false
-}
-
-/// Whether that engine has to be here.
-pub(crate) fn is_required(name: &str) -> bool {
-    std::env::var("PRX_REQUIRE_BACKENDS")
-        .is_ok_and(|required| required.split(',').any(|backend| backend.trim() == name))
+    if let Err(reason) = answer {
+        prx_fixtures::skip("docker", reason);
+    }
+    answer.is_ok()
 }
 
 /// Skips the rest of a test where no engine answers.

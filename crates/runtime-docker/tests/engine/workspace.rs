@@ -6,7 +6,7 @@ use std::path::Path;
 
 use prx_runtime_core::{ErrorKind, ExecutionRequest, RuntimeAdapter};
 
-use crate::images::{LINKED, docker};
+use crate::images::{INTRUSIVE, LINKED, docker};
 use crate::support::{count, image, need_engine, runtime, sh_in};
 
 /// A user other than root, where the test may make things theirs.
@@ -125,6 +125,30 @@ async fn an_image_whose_workspace_is_a_link_is_noticed() {
     assert_eq!(error.kind(), ErrorKind::Image, "{error}");
     assert!(error.to_string().contains("leads to `/etc`"), "{error}");
     assert_eq!(count("ancestor=prx-runtime-test/linked:3"), 0);
+    assert_eq!(names(dir.path()), [""; 0]);
+}
+
+#[tokio::test]
+async fn no_image_leaves_a_directory_in_the_workspace() {
+    need_engine!();
+    let settings = format!("image = {:?}", image(&INTRUSIVE));
+    let dir = tempfile::tempdir().unwrap();
+    let request = || ExecutionRequest::program("true").working_dir(dir.path());
+    let refusing = runtime(&settings);
+    let error = refusing.run(request()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Image, "{error}");
+    assert!(error.to_string().contains("`/workspace/data`"), "{error}");
+    assert_eq!(
+        refusing.validate().await.unwrap_err().kind(),
+        ErrorKind::Image
+    );
+    // Elsewhere, or without a directory of the host, it does no harm.
+    let elsewhere = runtime(&format!("{settings}\nworkspace_mount_path = \"/w\""));
+    assert!(elsewhere.run(request()).await.unwrap().success());
+    let nowhere = runtime(&format!("{settings}\nmount_workspace = false"));
+    let line = ExecutionRequest::shell("touch data/file && ls data");
+    let output = nowhere.run(line).await.unwrap();
+    assert_eq!(output.stdout.to_string(), "file\n", "{output:?}");
     assert_eq!(names(dir.path()), [""; 0]);
 }
 
