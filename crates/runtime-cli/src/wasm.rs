@@ -21,7 +21,10 @@ pub(crate) async fn run(global: &Global, command: WasmCommand) -> Result<Code> {
         };
         let _ = match compiled.entry {
             Some(entry) => writeln!(text, ", kept as {}", entry.display()),
-            None => writeln!(text, ", and not kept: runtime.wasm.cache_size is 0"),
+            None => writeln!(
+                text,
+                ", and not kept: the log says why, unless runtime.wasm.cache_size is 0"
+            ),
         };
         failure::print(&text)?;
     }

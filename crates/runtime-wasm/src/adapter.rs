@@ -17,6 +17,7 @@ use prx_runtime_core::{
 
 use crate::cache::DiskCache;
 use crate::command::Command;
+use crate::grants::Grants;
 use crate::lookup::{Located, Lookup};
 use crate::modules::Modules;
 use crate::probe::probe;
@@ -77,7 +78,6 @@ impl<E: WasmEngine> WasmRuntime<E> {
                 .filter(|(_, tool)| tool.kind == ToolKind::Wasm)
         };
         let lookup = Lookup::new(directory, tools().map(|(name, _)| name.clone()).collect());
-        let cache = DiskCache::open(wasm)?;
         let common = Profile::common(config, engine.name())?;
         let profiles = tools()
             .map(|(name, tool)| {
@@ -87,6 +87,21 @@ impl<E: WasmEngine> WasmRuntime<E> {
                 ))
             })
             .collect::<Result<Vec<_>>>()?;
+        let cache = DiskCache::open(wasm)?.filter(|cache| {
+            let grants = profiles.iter().map(|(_, profile)| &profile.grants);
+            let mut writable = std::iter::once(&common.grants)
+                .chain(grants)
+                .flat_map(Grants::writable_host_paths);
+            let granted = writable.find(|path| cache.lies_in(path));
+            if let Some(granted) = granted {
+                tracing::warn!(
+                    directory = %cache.directory().display(),
+                    granted = %granted.display(),
+                    "compiled modules are not kept: guests may write where they would be"
+                );
+            }
+            granted.is_none()
+        });
         let limits = profiles.iter().map(|(_, profile)| profile.max_memory);
         let largest = limits.fold(common.max_memory, u64::max);
         let modules = Arc::new(Modules::new(Arc::clone(&engine), cache, lookup, largest));
@@ -248,6 +263,7 @@ impl<E: WasmEngine> Backend for WasmBackend<E> {
         let located = self.locate(&command.program, &plan.working_dir)?;
         let module = self.modules.lookup().resolve(&located)?;
         let preopens = self.profile.grants.preopens(&plan.working_dir);
+        self.modules.guard_cache(&preopens)?;
         let mut more = BTreeMap::from([("module", module.display().to_string())]);
         more.insert(
             "directories",
@@ -276,6 +292,7 @@ impl<E: WasmEngine> Backend for WasmBackend<E> {
             .facts
             .require_within(self.profile.max_memory, &prepared.path)?;
         let guest = self.guest(command, &plan, stdio)?;
+        self.modules.guard_cache(&guest.preopens)?;
         let outputs = (guest.stdout.clone(), guest.stderr.clone());
         let started = self.modules.engine().start(&prepared.module, guest)?;
         Ok(Box::new(GuestRun::new(

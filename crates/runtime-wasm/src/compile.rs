@@ -1,6 +1,12 @@
 //! Threads for work that blocks: reading, compiling and loading modules. They live as long as
 //! that work, belong to no runtime (which would wait for them when it ends) and are shared with
 //! whatever parallelism the compiler has.
+//!
+//! No more than a few work at the same time: a module is held whole, and compiling one takes many
+//! times its size.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use prx_runtime_core::{Error, ErrorKind, Result};
 use rayon::ThreadPoolBuilder;
@@ -9,7 +15,8 @@ use rayon::ThreadPoolBuilder;
 const STACK: usize = 8 << 20;
 
 /// Starts `job`. It runs to its end also if nobody waits for it: a compiler cannot be interrupted,
-/// and what it made will be wanted again.
+/// and what it made will be wanted again. A job that panics ends itself and nothing else; whoever
+/// waits for it sees that what it held has gone.
 ///
 /// # Errors
 ///
@@ -18,6 +25,8 @@ pub(crate) fn start(job: impl FnOnce() + Send + 'static) -> Result<()> {
     let pool = ThreadPoolBuilder::new()
         .thread_name(|index| format!("prx-compile-{index}"))
         .stack_size(STACK)
+        // Without it, a panic on one of these threads would end the whole process.
+        .panic_handler(|_| {})
         .build()
         .map_err(|error| {
             Error::new(
@@ -27,6 +36,62 @@ pub(crate) fn start(job: impl FnOnce() + Send + 'static) -> Result<()> {
             .with_source(error)
         })?;
     // The pool ends when its handle is gone and the job has been done.
-    pool.spawn(job);
+    pool.spawn(|| {
+        let _turn = Turn::wait();
+        // What a panic is about is on stderr by now, or wherever the host's own hook put it.
+        let _ = catch_unwind(AssertUnwindSafe(job));
+    });
     Ok(())
+}
+
+/// How many jobs work now.
+static WORKING: Mutex<usize> = Mutex::new(0);
+static ENDED: Condvar = Condvar::new();
+
+/// The right to work; dropping it gives it to the next.
+struct Turn;
+
+impl Turn {
+    /// Blocks until there is one.
+    fn wait() -> Self {
+        let most = std::thread::available_parallelism().map_or(2, |cpus| cpus.get().max(2));
+        let working = WORKING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut working = ENDED
+            .wait_while(working, |working| *working >= most)
+            .unwrap_or_else(PoisonError::into_inner);
+        *working += 1;
+        Self
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *WORKING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        ENDED.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_job_that_panics_ends_nothing_but_itself() {
+        // More of them than may work at once: each gives its turn back.
+        for _ in 0..100 {
+            let (done, outcome) = tokio::sync::oneshot::channel::<()>();
+            start(move || {
+                let _done = done;
+                panic!("as a compiler does on a module that it does not expect");
+            })
+            .unwrap();
+            assert!(outcome.await.is_err());
+        }
+        let (done, outcome) = tokio::sync::oneshot::channel();
+        start(move || {
+            let _ = done.send(7);
+        })
+        .unwrap();
+        assert_eq!(outcome.await, Ok(7));
+    }
 }

@@ -22,6 +22,15 @@ struct Granted {
     writable: bool,
 }
 
+impl Granted {
+    fn host_path(&self) -> Option<&PathBuf> {
+        match &self.host {
+            GrantHost::Path(path) => Some(path),
+            _ => None,
+        }
+    }
+}
+
 impl Grants {
     /// Puts what may be read and what may be written together. Write implies read.
     ///
@@ -95,10 +104,13 @@ impl Grants {
 
     /// The directories of the host beside the working directory.
     pub(crate) fn host_paths(&self) -> impl Iterator<Item = &PathBuf> {
-        self.0.iter().filter_map(|granted| match &granted.host {
-            GrantHost::Path(path) => Some(path),
-            _ => None,
-        })
+        self.0.iter().filter_map(Granted::host_path)
+    }
+
+    /// Those of them that may be written.
+    pub(crate) fn writable_host_paths(&self) -> impl Iterator<Item = &PathBuf> {
+        let writable = self.0.iter().filter(|granted| granted.writable);
+        writable.filter_map(Granted::host_path)
     }
 
     /// Each grant in words.

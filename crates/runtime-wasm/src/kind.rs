@@ -6,6 +6,9 @@ use prx_runtime_core::{Error, Result};
 
 use crate::error::unusable;
 
+/// What WebAssembly begins with.
+pub(crate) const MAGIC: &[u8] = b"\0asm";
+
 /// The two binary forms of WebAssembly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ModuleKind {
@@ -31,7 +34,7 @@ impl ModuleKind {
     /// Anything else is [`ErrorKind::Image`](prx_runtime_core::ErrorKind::Image), and the message
     /// says what it is.
     pub(crate) fn of(bytes: &[u8], path: &Path) -> Result<Self> {
-        if let Some(version) = bytes.strip_prefix(b"\0asm") {
+        if let Some(version) = bytes.strip_prefix(MAGIC) {
             return match version {
                 [1, 0, 0, 0, ..] => Ok(Self::Core),
                 [_, _, 1, 0, ..] => Ok(Self::Component),

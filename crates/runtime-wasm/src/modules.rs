@@ -13,7 +13,7 @@ use crate::error::{SharedError, unreadable};
 use crate::inspect::{Facts, inspect};
 use crate::lookup::{Located, Lookup};
 use crate::source::{self, Stamp};
-use crate::{Artifact, LoadError, ModuleKind, WasmEngine, compile};
+use crate::{Artifact, LoadError, ModuleKind, Preopen, WasmEngine, compile};
 
 /// How long a call waits for its module to be compiled. It is not on the command's clock.
 const COMPILE_BUDGET: Duration = Duration::from_secs(300);
@@ -87,6 +87,35 @@ impl<E: WasmEngine> Modules<E> {
 
     pub(crate) fn lookup(&self) -> &Lookup {
         &self.lookup
+    }
+
+    /// Refuses to let a guest write where compiled modules are kept: what lies there is executed
+    /// as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`], with the directory.
+    pub(crate) fn guard_cache(&self, preopens: &[Preopen]) -> Result<()> {
+        let Some(cache) = &self.cache else {
+            return Ok(());
+        };
+        let holds = |preopen: &&Preopen| preopen.writable && cache.lies_in(&preopen.host);
+        match preopens.iter().find(holds) {
+            None => Ok(()),
+            Some(preopen) => Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "the guest may write in `{}`, and so in `{}`, whose compiled modules are \
+                     executed as they are",
+                    preopen.host.display(),
+                    cache.directory().display()
+                ),
+            )
+            .with_hint(
+                "grant it for reading only, set runtime.wasm.cache_path elsewhere, or \
+                 runtime.wasm.cache_size = 0",
+            )),
+        }
     }
 
     pub(crate) fn engine(&self) -> &E {
@@ -317,4 +346,5 @@ fn broke_off(located: &Located) -> Error {
         ErrorKind::Engine,
         format!("compiling `{}` broke off", located.path.display()),
     )
+    .with_hint("the engine's compiler panicked; what it said is on this process's stderr")
 }

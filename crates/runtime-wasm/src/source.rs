@@ -8,6 +8,10 @@ use std::time::{Duration, SystemTime};
 use prx_runtime_core::{Error, ErrorKind, Result};
 
 use crate::error::{unreadable, unusable};
+use crate::kind::MAGIC;
+
+/// As much of a file as it takes to see what it is, in bytes.
+const LOOK: u64 = 64 << 10;
 
 /// A module larger than this is none.
 const MAX_SIZE: u64 = 1 << 30;
@@ -94,11 +98,17 @@ pub(crate) fn read(path: &Path) -> Result<Source> {
         check_type(&metadata, path)?;
         let stamp = Stamp::from(&metadata);
         let settled = stamp.is_settled();
-        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
-        file.read_to_end(&mut bytes)
-            .map_err(|error| unreadable(path, error))?;
+        let mut bytes = Vec::new();
+        // What is no module is looked at, so that its error can say what it is, and not held.
+        read_some(&mut file, LOOK, &mut bytes).map_err(|error| unreadable(path, error))?;
+        let whole = bytes.starts_with(MAGIC);
+        if whole {
+            // One byte more tells a file that grows, and it may grow to anything.
+            let rest = (metadata.len() + 1).saturating_sub(LOOK);
+            read_some(&mut file, rest, &mut bytes).map_err(|error| unreadable(path, error))?;
+        }
         let unchanged = Stamp::from(&stamp_of(&file)?) == stamp;
-        if unchanged && bytes.len() as u64 == metadata.len() {
+        if unchanged && (!whole || bytes.len() as u64 == metadata.len()) {
             return Ok(Source {
                 bytes,
                 stamp,
@@ -108,6 +118,10 @@ pub(crate) fn read(path: &Path) -> Result<Source> {
     }
     Err(unusable(path, "changes while it is read")
         .with_hint("write the module to another name and rename it into place"))
+}
+
+fn read_some(file: &mut File, most: u64, bytes: &mut Vec<u8>) -> std::io::Result<usize> {
+    file.by_ref().take(most).read_to_end(bytes)
 }
 
 /// Opens without waiting: the open of a pipe blocks until there is a writer.
@@ -147,4 +161,30 @@ fn check_type(metadata: &Metadata, path: &Path) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_module_is_not_held_whole() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"not a module").unwrap();
+        file.as_file().set_len(MAX_SIZE).unwrap();
+        let source = read(file.path()).unwrap();
+        assert_eq!(source.bytes.len() as u64, LOOK);
+    }
+
+    #[test]
+    fn a_module_is() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(MAGIC).unwrap();
+        for length in [4, LOOK - 1, LOOK, LOOK + 1, 3 * LOOK] {
+            file.as_file().set_len(length).unwrap();
+            assert_eq!(read(file.path()).unwrap().bytes.len() as u64, length);
+        }
+    }
 }

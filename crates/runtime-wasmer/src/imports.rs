@@ -1,5 +1,6 @@
 //! What a module imports: whether it is all there, and what stands in the way of some of it.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,20 +48,24 @@ const REFUSED: &[&str] = &[
     "tty_set",
 ];
 
-/// Functions that open something, and so count against [`MAX_HANDLES`].
-const OPENING: &[&str] = &[
-    "fd_dup",
-    "fd_dup2",
-    "path_open",
-    "path_open2",
-    "sock_accept",
-    "sock_accept_v2",
-    "sock_open",
+/// Functions that open something, which then counts against [`MAX_HANDLES`], and which of their
+/// parameters says where its number is to be written.
+const OPENING: &[(&str, usize)] = &[
+    ("fd_dup", 1),
+    ("fd_dup2", 3),
+    ("path_open", 8),
+    ("path_open2", 9),
+    ("sock_accept", 2),
+    ("sock_accept_v2", 2),
+    ("sock_open", 3),
 ];
+/// The function that opens something under a number of the guest's choice: in wasmer the old number
+/// stays open, too.
+const RENUMBERING: &str = "fd_renumber";
 /// The function that closes it.
 const CLOSING: &str = "fd_close";
 /// How many things of the host a guest may hold at once: files, directories, sockets.
-const MAX_HANDLES: u32 = 512;
+const MAX_HANDLES: usize = 512;
 
 /// Functions of WASI preview 1 that take paths, and where among their parameters each is. A path
 /// there is one beneath the directory that comes with it; wasmer would let it climb to a directory
@@ -173,7 +178,7 @@ fn guard(
     let env = FunctionEnv::new(
         store,
         State {
-            handles: 0,
+            held: HashSet::new(),
             memory: None,
             stop: Arc::clone(stop),
         },
@@ -196,8 +201,12 @@ fn guard(
         if REFUSED.contains(&name) {
             function = refusal(store, ty);
         } else {
-            if OPENING.contains(&name) {
-                guard(Box::new(open));
+            if let Some(&(_, number)) = OPENING.iter().find(|(of, _)| *of == name) {
+                guard(Box::new(move |env, inner, params| {
+                    open(env, inner, params, number)
+                }));
+            } else if name == RENUMBERING {
+                guard(Box::new(renumber));
             } else if name == CLOSING {
                 guard(Box::new(close));
             } else if CLOCKS.contains(&name) {
@@ -222,8 +231,8 @@ fn guard(
 /// What the guards of one guest share.
 #[derive(Debug)]
 struct State {
-    /// How many things the guest holds.
-    handles: u32,
+    /// The numbers of what the guest holds, without what it was given.
+    held: HashSet<u32>,
     memory: Option<Memory>,
     stop: Arc<Stop>,
 }
@@ -243,22 +252,62 @@ type Env<'a> = FunctionEnvMut<'a, State>;
 type Answer = std::result::Result<Vec<Value>, RuntimeError>;
 type Guard = Box<dyn Fn(&mut Env<'_>, &Function, &[Value]) -> Answer + Send + Sync>;
 
-fn open(env: &mut Env<'_>, inner: &Function, params: &[Value]) -> Answer {
-    if env.data().handles >= MAX_HANDLES {
+/// `number` is the parameter that says where the guest will find the number.
+fn open(env: &mut Env<'_>, inner: &Function, params: &[Value], number: usize) -> Answer {
+    if env.data().held.len() >= MAX_HANDLES {
         return Ok(refuse(Errno::Mfile));
     }
     let answer = inner.call(&mut env.as_store_mut(), params)?;
     if succeeded(&answer) {
-        env.data_mut().handles += 1;
+        let opened = match params.get(number) {
+            Some(Value::I32(pointer)) => read_number(env, u64::from(pointer.cast_unsigned())),
+            Some(Value::I64(pointer)) => read_number(env, pointer.cast_unsigned()),
+            _ => None,
+        };
+        // The guest has been told, so that it can be read. Were it not, nothing could be counted.
+        let opened =
+            opened.ok_or_else(|| RuntimeError::new("what the guest has opened is not known"))?;
+        env.data_mut().held.insert(opened);
     }
     Ok(answer.into_vec())
+}
+
+/// A number in the memory of the guest.
+fn read_number(env: &Env<'_>, pointer: u64) -> Option<u32> {
+    let mut bytes = [0; 4];
+    let memory = env.data().memory.as_ref()?;
+    memory.view(env).read(pointer, &mut bytes).ok()?;
+    Some(u32::from_le_bytes(bytes))
+}
+
+fn renumber(env: &mut Env<'_>, inner: &Function, params: &[Value]) -> Answer {
+    let to = number(params.get(1));
+    let held = &env.data().held;
+    if held.len() >= MAX_HANDLES && to.is_none_or(|to| !held.contains(&to)) {
+        return Ok(refuse(Errno::Mfile));
+    }
+    let answer = inner.call(&mut env.as_store_mut(), params)?;
+    if succeeded(&answer) {
+        env.data_mut().held.extend(to);
+    }
+    Ok(answer.into_vec())
+}
+
+/// A descriptor among the parameters.
+fn number(param: Option<&Value>) -> Option<u32> {
+    match param {
+        Some(Value::I32(number)) => Some(number.cast_unsigned()),
+        _ => None,
+    }
 }
 
 fn close(env: &mut Env<'_>, inner: &Function, params: &[Value]) -> Answer {
     let answer = inner.call(&mut env.as_store_mut(), params)?;
     if succeeded(&answer) {
         // What the guest was given open was never counted.
-        env.data_mut().handles = env.data().handles.saturating_sub(1);
+        if let Some(closed) = number(params.first()) {
+            env.data_mut().held.remove(&closed);
+        }
     }
     Ok(answer.into_vec())
 }

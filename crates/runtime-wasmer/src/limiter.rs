@@ -16,6 +16,10 @@ use crate::stop::Stop;
 
 /// How much of the host's memory an element of a table takes, in bytes.
 const ELEMENT: u64 = 16;
+/// By how many elements a table may grow, at most, that says no maximum of its own.
+const GROWTH: u64 = 64 << 10;
+/// The part of a guest's memory that one such table may grow to.
+const SHARE: u64 = 16;
 /// The stack that WebAssembly code may use, in bytes. Interpreters recurse; CPython needs more
 /// than wasmer's default of 1 MiB.
 const WASM_STACK: usize = 2 << 20;
@@ -94,15 +98,19 @@ impl MemoryLimiter {
         }
     }
 
-    /// A table grows beyond anyone's control, so its share is set aside when it is made.
+    /// A table grows beyond anyone's control, so all that it may grow to is set aside when it is
+    /// made.
     fn take_table(&self, ty: &TableType) -> Result<TableType, String> {
-        let minimum = u64::from(ty.minimum);
-        if !self.take(minimum.saturating_mul(ELEMENT)) {
+        let growth = GROWTH.min(self.0.limit / SHARE / ELEMENT);
+        let most = ty
+            .minimum
+            .saturating_add(u32::try_from(growth).unwrap_or(u32::MAX));
+        let most = ty.maximum.map_or(most, |maximum| maximum.min(most));
+        if !self.take(u64::from(most).saturating_mul(ELEMENT)) {
             return Err("there is no room for it in the memory of the guest".to_owned());
         }
-        let most = u32::try_from((self.0.limit / ELEMENT).max(minimum)).unwrap_or(u32::MAX);
         let mut ty = *ty;
-        ty.maximum = Some(ty.maximum.map_or(most, |maximum| maximum.min(most)));
+        ty.maximum = Some(most);
         Ok(ty)
     }
 

@@ -7,9 +7,9 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::Place;
+use common::place;
 use prx_fixtures::Guest;
-use prx_runtime_core::{RuntimeAdapter as _, Stdin, Termination};
+use prx_runtime_core::{Stdin, Termination};
 
 /// How many threads this process has that are of a guest.
 fn guest_threads() -> usize {
@@ -38,7 +38,7 @@ static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 #[tokio::test]
 async fn one_that_spins_is_ended_a_hundred_times() {
     let _turn = TURN.lock().await;
-    let place = Place::new();
+    let place = place();
     let runtime = place.runtime();
     for _ in 0..100 {
         let timeout = Duration::from_millis(20);
@@ -59,7 +59,7 @@ async fn one_that_spins_is_ended_a_hundred_times() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_that_spin_are_ended_together() {
     let _turn = TURN.lock().await;
-    let place = Place::new();
+    let place = place();
     let runtime = place.runtime();
     let guests: Vec<_> = (0..64)
         .map(|_| {
@@ -77,7 +77,7 @@ async fn many_that_spin_are_ended_together() {
 #[tokio::test]
 async fn one_that_waits_is_ended() {
     let _turn = TURN.lock().await;
-    let place = Place::new();
+    let place = place();
     let timeout = Duration::from_millis(100);
     let output = place
         .runtime()
@@ -98,7 +98,7 @@ async fn one_that_waits_is_ended() {
 #[tokio::test]
 async fn threads_are_as_many_as_before_after_a_hundred_guests() {
     let _turn = TURN.lock().await;
-    let place = Place::new();
+    let place = place();
     let runtime = place.runtime();
     for _ in 0..100 {
         let output = runtime

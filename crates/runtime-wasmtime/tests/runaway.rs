@@ -12,12 +12,13 @@ use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::Place;
+use common::{engine, place};
 use prx_fixtures::Guest;
 use prx_runtime_core::{
     ExecutionOutput, ExecutionRequest, RuntimeAdapter as _, Stdin, Termination,
 };
 use prx_runtime_wasmtime::WasmtimeRuntime;
+use prx_wasm_trials::Place;
 
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -45,7 +46,7 @@ fn observed<F: Future<Output = ExecutionOutput>>(
         .build()
         .unwrap();
     let local = tokio::task::LocalSet::new();
-    let runtime = place.runtime();
+    let runtime = engine(place);
     let neighbour = place.request(Guest::HELLO.name(), &["x"]);
     local.block_on(&one_thread, async {
         // The neighbour is compiled, and the pool is as large as it gets.
@@ -122,14 +123,14 @@ fn assert_timed_out(output: &ExecutionOutput) {
 
 #[test]
 fn one_that_spins_is_ended() {
-    let place = Place::new();
+    let place = place();
     let output = run(&place, place.boxed(&["spin"]).timeout(TIMEOUT));
     assert_timed_out(&output);
 }
 
 #[test]
 fn several_that_spin_are_ended() {
-    let place = Place::new();
+    let place = place();
     let output = observed(&place, |runtime| {
         let requests = [(); 3].map(|()| place.boxed(&["spin"]).timeout(TIMEOUT));
         async move {
@@ -146,14 +147,14 @@ fn several_that_spin_are_ended() {
 
 #[test]
 fn one_that_sleeps_is_ended() {
-    let place = Place::new();
+    let place = place();
     let output = run(&place, place.boxed(&["sleep", "60000"]).timeout(TIMEOUT));
     assert_timed_out(&output);
 }
 
 #[test]
 fn one_that_waits_for_stdin_is_ended() {
-    let place = Place::new();
+    let place = place();
     let (held, theirs) = tokio::io::duplex(64);
     let request = place
         .boxed(&["cat"])
@@ -166,7 +167,7 @@ fn one_that_waits_for_stdin_is_ended() {
 
 #[test]
 fn one_of_another_kind_is_ended_too() {
-    let place = Place::new();
+    let place = place();
     for args in [&["spin"][..], &["sleep", "60000"]] {
         let request = place
             .request(Guest::BOX_COMPONENT.name(), args)
@@ -177,7 +178,7 @@ fn one_of_another_kind_is_ended_too() {
 
 #[test]
 fn one_that_takes_all_memory_and_knows_how_to_do_without_exits() {
-    let place = Place::new();
+    let place = place();
     let output = run(&place, place.boxed(&["grow"]));
     assert_eq!(
         (output.termination, output.exit_code),
@@ -193,7 +194,7 @@ fn one_that_takes_all_memory_and_knows_how_to_do_without_exits() {
 
 #[test]
 fn one_that_takes_all_memory_and_traps_is_out_of_memory() {
-    let place = Place::new();
+    let place = place();
     let output = run(&place, place.boxed(&["grow-trap"]));
     assert_eq!(
         (output.termination, output.exit_code),
@@ -203,7 +204,7 @@ fn one_that_takes_all_memory_and_traps_is_out_of_memory() {
 
 #[test]
 fn one_that_traps_without_that_is_not_out_of_memory() {
-    let place = Place::new();
+    let place = place();
     let output = run(&place, place.boxed(&["trap"]));
     let Termination::Trapped(reason) = &output.termination else {
         panic!("{output:?}")
@@ -214,7 +215,7 @@ fn one_that_traps_without_that_is_not_out_of_memory() {
 
 #[test]
 fn one_with_three_memories_has_one_limit() {
-    let mut place = Place::new();
+    let mut place = place();
     place.config.runtime.wasm.max_memory_mb = 64;
     let output = run(&place, place.request(Guest::THREE_MEMORIES.name(), &["x"]));
     assert_eq!(
@@ -225,7 +226,7 @@ fn one_with_three_memories_has_one_limit() {
 
 #[test]
 fn one_that_recurses_traps() {
-    let place = Place::new();
+    let place = place();
     let output = run(&place, place.boxed(&["recurse"]));
     // Whichever stack is the first to end: that of the machine, or the one in the guest's memory.
     let Termination::Trapped(reason) = &output.termination else {
@@ -245,7 +246,7 @@ fn one_that_recurses_traps() {
 
 #[test]
 fn one_that_prints_a_gibibyte_is_heard_to_its_end() {
-    let mut place = Place::new();
+    let mut place = place();
     place.config.runtime.wasm.timeout_secs = 300;
     let bytes = 1_u64 << 30;
     let request = place.boxed(&["fill", &bytes.to_string(), "0"]);

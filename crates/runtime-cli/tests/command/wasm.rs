@@ -22,9 +22,15 @@ mod compiled_in {
 
     impl Place {
         fn new(engine: &str) -> Self {
+            Self::granting(engine, &[])
+        }
+
+        /// In which guests may write in these directories.
+        fn granting(engine: &str, writable: &[&Path]) -> Self {
             let place = Self(tempfile::tempdir().unwrap());
             let config = format!(
-                "[runtime.wasm]\nengine = \"{engine}\"\nmodule_path = {:?}\ncache_path = {:?}\n",
+                "[runtime.wasm]\nengine = \"{engine}\"\nmodule_path = {:?}\ncache_path = {:?}\n\
+                 capabilities.filesystem_write = {writable:?}\n",
                 prx_fixtures::guests(),
                 place.cache(),
             );
@@ -102,6 +108,24 @@ mod compiled_in {
             assert_eq!((run.code, run.stdout.as_str()), (Some(0), "hello\n"));
             assert!(names(&run.stderr, &entry), "{}", run.stderr);
             assert!(run.stderr.contains("WARN"), "{}", run.stderr);
+        }
+    }
+
+    #[test]
+    fn nothing_is_kept_where_guests_may_write_and_the_log_says_so() {
+        for engine in ENGINES {
+            let place = Place::granting(engine, &[&std::env::temp_dir()]);
+            let mut command = place.command(&["wasm", "compile", Guest::HELLO.name()]);
+            let compiled = outcome(command.env("RUST_LOG", "warn"));
+            assert_eq!(compiled.code, Some(0), "{}", compiled.stderr);
+            assert!(compiled.stdout.contains("not kept"), "{}", compiled.stdout);
+            assert!(
+                names(&compiled.stderr, &place.cache()),
+                "{}",
+                compiled.stderr
+            );
+            let kept = std::fs::read_dir(place.cache()).unwrap().count();
+            assert_eq!(kept, 0);
         }
     }
 

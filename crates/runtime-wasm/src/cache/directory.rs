@@ -20,9 +20,17 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(crate) struct DiskCache {
     directory: PathBuf,
+    /// That directory and those above it.
+    above: Vec<Identity>,
     /// In bytes, over all entries.
     max_size: u64,
 }
+
+/// What is the same for all names of one directory.
+#[cfg(unix)]
+type Identity = (u64, u64);
+#[cfg(not(unix))]
+type Identity = PathBuf;
 
 impl DiskCache {
     /// The cache that `config` asks for. `None` where it asks for none, and where there is no
@@ -46,9 +54,12 @@ impl DiskCache {
                 }
             },
         };
-        Ok(match make_private(&directory) {
-            Ok(()) => Some(Self {
+        let private = make_private(&directory);
+        let private = private.and_then(|()| above(&directory).map_err(|error| error.to_string()));
+        Ok(match private {
+            Ok(above) => Some(Self {
                 directory,
+                above,
                 max_size,
             }),
             Err(problem) => {
@@ -60,6 +71,17 @@ impl DiskCache {
                 None
             }
         })
+    }
+
+    /// Where the entries are.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Whether whoever may write below `directory` can write entries, which are executed as they
+    /// are.
+    pub(crate) fn lies_in(&self, directory: &Path) -> bool {
+        identity(directory).is_ok_and(|identity| self.above.contains(&identity))
     }
 
     /// The file of a key, whether it is there or not.
@@ -175,6 +197,24 @@ fn default_directory() -> Option<PathBuf> {
         absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))
     };
     base.map(|base| base.join("prx-runtime").join("wasm"))
+}
+
+/// The directory and all that it lies in.
+fn above(directory: &Path) -> io::Result<Vec<Identity>> {
+    let directory = fs::canonicalize(directory)?;
+    directory.ancestors().map(identity).collect()
+}
+
+#[cfg(unix)]
+fn identity(directory: &Path) -> io::Result<Identity> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    fs::metadata(directory).map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(directory: &Path) -> io::Result<Identity> {
+    fs::canonicalize(directory)
 }
 
 #[cfg(unix)]

@@ -19,4 +19,5 @@ mod read_only;
 #[path = "../../../runtime-wasmtime/tests/scenarios/sockets.rs"]
 mod sockets;
 
+mod limits;
 mod refused;

@@ -1,13 +1,13 @@
 //! What wasmer cannot run, and what a guest is refused.
 
 use prx_fixtures::Guest;
-use prx_runtime_core::{ErrorKind, RuntimeAdapter as _, Termination};
+use prx_runtime_core::{ErrorKind, Termination};
 
-use crate::common::Place;
+use crate::common::{engine, place};
 
 #[tokio::test]
 async fn a_component_is_refused_with_the_engine_that_runs_it() {
-    let place = Place::new();
+    let place = place();
     let request = place.request(Guest::BOX_COMPONENT.name(), &["env"]);
     let error = place.runtime().run(request).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
@@ -19,7 +19,7 @@ async fn a_component_is_refused_with_the_engine_that_runs_it() {
 
 #[tokio::test]
 async fn all_memories_of_a_guest_have_one_limit() {
-    let mut place = Place::new();
+    let mut place = place();
     place.config.runtime.wasm.max_memory_mb = 64;
     let request = place.request(Guest::THREE_MEMORIES.name(), &["x"]);
     let output = place.runtime().run(request).await.unwrap();
@@ -31,7 +31,7 @@ async fn all_memories_of_a_guest_have_one_limit() {
 
 #[tokio::test]
 async fn one_that_takes_all_memory_and_traps_is_out_of_memory() {
-    let place = Place::new();
+    let place = place();
     let output = place.run(&["grow-trap"]).await;
     assert_eq!(
         (output.termination, output.exit_code),
@@ -41,7 +41,7 @@ async fn one_that_takes_all_memory_and_traps_is_out_of_memory() {
 
 #[tokio::test]
 async fn a_trap_is_accounted_for() {
-    let place = Place::new();
+    let place = place();
     let output = place.run(&["trap"]).await;
     let Termination::Trapped(reason) = &output.termination else {
         panic!("{output:?}")
@@ -57,7 +57,7 @@ async fn a_trap_is_accounted_for() {
 
 #[tokio::test]
 async fn one_that_recurses_traps() {
-    let place = Place::new();
+    let place = place();
     let output = place.run(&["recurse"]).await;
     let Termination::Trapped(reason) = &output.termination else {
         panic!("{output:?}")
@@ -70,7 +70,7 @@ async fn one_that_recurses_traps() {
 
 #[tokio::test]
 async fn processes_threads_and_pipes_are_refused() {
-    let place = Place::new();
+    let place = place();
     let output = place
         .runtime()
         .run(place.request(Guest::WASIX.name(), &["x"]))
@@ -84,8 +84,8 @@ async fn processes_threads_and_pipes_are_refused() {
 
 #[tokio::test]
 async fn what_wasmer_says_it_cannot_do_it_cannot() {
-    let place = Place::new();
-    let capabilities = place.runtime().engine_capabilities();
+    let place = place();
+    let capabilities = engine(&place).engine_capabilities();
     let capabilities = [
         capabilities.components,
         capabilities.file_times,

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use prx_runtime_core::{Error, ErrorKind, RuntimeAdapter as _};
+use prx_runtime_core::{Error, ErrorKind};
+use prx_wasm_trials::Place;
 
-use crate::common::Place;
+use crate::common::place;
 
 /// What running the module `m.wasm` with this content is refused with.
 async fn refused(content: &[u8]) -> Error {
-    let place = Place::with_own_modules();
+    let place = place().with_own_modules();
     fs::write(place.modules().join("m.wasm"), content).unwrap();
     error_of(&place, "m").await
 }
@@ -162,7 +163,7 @@ async fn a_component_with_an_unknown_import() {
 
 #[tokio::test]
 async fn a_directory_or_a_pipe() {
-    let place = Place::with_own_modules();
+    let place = place().with_own_modules();
     fs::create_dir(place.modules().join("dir.wasm")).unwrap();
     let error = error_of(&place, "dir").await;
     assert_says(
@@ -188,7 +189,7 @@ fn make_pipe(path: &Path) {
 
 #[tokio::test]
 async fn no_such_tool() {
-    let place = Place::with_own_modules();
+    let place = place().with_own_modules();
     let error = error_of(&place, "nothing").await;
     let searched = place.modules().join("nothing.wasm");
     assert_says(
@@ -206,7 +207,7 @@ async fn no_such_tool() {
 
 #[tokio::test]
 async fn a_module_outside_the_module_directory() {
-    let place = Place::with_own_modules();
+    let place = place().with_own_modules();
     fs::copy(
         prx_fixtures::Guest::HELLO.path(),
         place.root().join("out.wasm"),
@@ -223,7 +224,7 @@ async fn a_module_outside_the_module_directory() {
 
 #[tokio::test]
 async fn less_memory_than_the_module_starts_with() {
-    let mut place = Place::with_own_modules();
+    let mut place = place().with_own_modules();
     place.config.runtime.wasm.max_memory_mb = 2;
     // 33 pages are one more than the limit has; and 20 and 20 in two memories.
     for text in [

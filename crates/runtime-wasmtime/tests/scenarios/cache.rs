@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use prx_fixtures::Guest;
-use prx_runtime_core::RuntimeAdapter as _;
 use prx_runtime_core::config::ByteSize;
+use prx_runtime_core::{ErrorKind, RuntimeAdapter as _};
+use prx_wasm_trials::Place;
 
-use crate::common::Place;
+use crate::common;
 
 /// A place with two modules.
 fn place() -> Place {
-    let place = Place::with_own_modules();
+    let place = common::place().with_own_modules();
     for guest in [Guest::HELLO, Guest::THREE_MEMORIES] {
         let name = format!("{}.wasm", guest.name());
         fs::copy(guest.path(), place.modules().join(name)).unwrap();
@@ -23,7 +24,7 @@ fn place() -> Place {
 
 /// What compiling cost a new runtime, which then runs the module: `None` if it was cached.
 async fn compiled(place: &Place, program: &str) -> Option<Duration> {
-    let runtime = place.runtime();
+    let runtime = common::engine(place);
     let compiled = runtime.compile(program).await.unwrap();
     let output = runtime.run(place.request(program, &["x"])).await.unwrap();
     if program == "hello" {
@@ -175,4 +176,34 @@ async fn nothing_is_kept_where_that_was_configured() {
     assert!(compiled(&place, "hello").await.is_some());
     assert!(compiled(&place, "hello").await.is_some());
     assert!(entries(&place).is_empty());
+}
+
+#[tokio::test]
+async fn no_guest_may_write_where_it_is() {
+    let mut place = place();
+    let outside = |place: &Place| place.request("hello", &["x"]).working_dir(place.root());
+    let error = place.runtime().run(outside(&place)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains(place.cache().to_str().unwrap()), "{text}");
+
+    // Reading is no harm, and nothing is where nothing is kept.
+    place
+        .config
+        .runtime
+        .wasm
+        .capabilities
+        .filesystem_write
+        .clear();
+    place.config.runtime.wasm.capabilities.filesystem_read = vec!["/workspace".to_owned()];
+    place.runtime().run(outside(&place)).await.unwrap();
+    let kept = entries(&place).len();
+    assert_eq!(kept, 1);
+
+    // A grant that holds for all calls: then it is not used at all.
+    let root = place.root().to_str().unwrap().to_owned();
+    place.config.runtime.wasm.capabilities.filesystem_write = vec![root];
+    assert!(compiled(&place, "three-memories").await.is_some());
+    assert_eq!(entries(&place).len(), kept);
+    assert!(compiled(&place, "three-memories").await.is_some());
 }

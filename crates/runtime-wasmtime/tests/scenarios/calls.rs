@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use prx_fixtures::Guest;
 use prx_runtime_core::config::{ToolCapabilities, ToolConfig, ToolKind};
-use prx_runtime_core::{
-    ErrorKind, ExecutionRequest, Exposure, IsolationLevel, RuntimeAdapter as _, Termination,
-};
+use prx_runtime_core::{ErrorKind, ExecutionRequest, Exposure, IsolationLevel, Termination};
 
 use prx_wasm_trials::config_path;
 
-use crate::common::Place;
+use crate::common::place;
 
 fn tool(module: &str) -> ToolConfig {
     let mut tool = ToolConfig::new(ToolKind::Wasm);
@@ -21,7 +19,7 @@ fn tool(module: &str) -> ToolConfig {
 
 #[tokio::test]
 async fn a_line_is_split_into_words() {
-    let place = Place::new();
+    let place = place();
     let request = ExecutionRequest::shell(r#"box args 'a b' "c d" e\ f"#);
     let output = place
         .runtime()
@@ -33,7 +31,7 @@ async fn a_line_is_split_into_words() {
 
 #[tokio::test]
 async fn a_line_that_needs_a_shell_is_refused() {
-    let place = Place::new();
+    let place = place();
     for line in [
         "box args a | box cat",
         "box args > file",
@@ -55,7 +53,7 @@ async fn a_line_that_needs_a_shell_is_refused() {
 
 #[tokio::test]
 async fn a_program_is_given_its_arguments_as_they_are() {
-    let place = Place::new();
+    let place = place();
     let output = place.run(&["args", "$HOME", "a|b", "", "ñ"]).await;
     assert_eq!(output.stdout.as_bytes(), "$HOME\0a|b\0\0ñ\0".as_bytes());
     assert_eq!(place.run(&["name"]).await.stdout.to_text(), "box");
@@ -63,7 +61,7 @@ async fn a_program_is_given_its_arguments_as_they_are() {
 
 #[tokio::test]
 async fn a_module_is_found_by_name_and_by_path() {
-    let place = Place::new();
+    let place = place();
     fs::copy(Guest::HELLO.path(), place.workspace().join("mine")).unwrap();
     let absolute = Guest::HELLO.path();
     for program in ["hello", "hello.wasm", "./mine", absolute.to_str().unwrap()] {
@@ -78,7 +76,7 @@ async fn a_module_is_found_by_name_and_by_path() {
 
 #[tokio::test]
 async fn a_component_runs_as_a_module_does() {
-    let place = Place::new();
+    let place = place();
     let run = |args: &'static [&'static str]| {
         let request = place
             .request(Guest::BOX_COMPONENT.name(), args)
@@ -104,7 +102,7 @@ async fn a_component_runs_as_a_module_does() {
 
 #[tokio::test]
 async fn every_exit_code_arrives() {
-    let place = Place::new();
+    let place = place();
     for code in ["0", "1", "3", "125", "126", "127", "128", "255"] {
         let output = place.run(&["exit", code]).await;
         assert_eq!(output.termination, Termination::Exited);
@@ -117,7 +115,7 @@ async fn every_exit_code_arrives() {
 
 #[tokio::test]
 async fn a_tool_has_arguments_limits_and_grants_of_its_own() {
-    let mut place = Place::new();
+    let mut place = place();
     let data = place.root().join("data");
     fs::create_dir(&data).unwrap();
     fs::write(data.join("file"), "of the tool").unwrap();
@@ -166,7 +164,7 @@ async fn a_tool_has_arguments_limits_and_grants_of_its_own() {
 
 #[tokio::test]
 async fn the_isolation_says_what_is_granted() {
-    let mut place = Place::new();
+    let mut place = place();
     let output = place.run(&["exit", "0"]).await;
     assert_eq!(output.isolation.level, IsolationLevel::Container);
     assert!(output.isolation.open.is_empty(), "{}", output.isolation);
@@ -194,7 +192,7 @@ async fn the_isolation_says_what_is_granted() {
 
 #[tokio::test]
 async fn a_directory_that_is_granted_and_not_there_is_named() {
-    let mut place = Place::new();
+    let mut place = place();
     place.config.runtime.wasm.capabilities.filesystem_read = vec!["/nowhere/at/all".into()];
     let error = place
         .runtime()
@@ -207,7 +205,7 @@ async fn a_directory_that_is_granted_and_not_there_is_named() {
 
 #[tokio::test]
 async fn what_would_be_done_is_said() {
-    let place = Place::new();
+    let place = place();
     let description = place
         .runtime()
         .describe(&place.boxed(&["args", "a"]))
@@ -221,7 +219,7 @@ async fn what_would_be_done_is_said() {
 
 #[tokio::test]
 async fn the_probe_runs_a_guest() {
-    let probe = Place::new().runtime().probe().await;
+    let probe = place().runtime().probe().await;
     assert!(probe.available, "{probe:?}");
     assert!(probe.detail.contains("wasmtime 48"), "{probe:?}");
 }
@@ -230,7 +228,7 @@ async fn the_probe_runs_a_guest() {
 async fn output_is_streamed_while_the_guest_runs() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    let place = Place::new();
+    let place = place();
     for guest in [Guest::BOX, Guest::BOX_COMPONENT] {
         let request = place.request(guest.name(), &["echo-lines"]);
         let mut execution = place
@@ -255,7 +253,7 @@ async fn output_is_streamed_while_the_guest_runs() {
 async fn a_slow_reader_loses_nothing() {
     use tokio::io::AsyncReadExt as _;
 
-    let place = Place::new();
+    let place = place();
     for guest in [Guest::BOX, Guest::BOX_COMPONENT] {
         let bytes = 3 << 20;
         let request = place.request(guest.name(), &["fill", &bytes.to_string(), "0"]);

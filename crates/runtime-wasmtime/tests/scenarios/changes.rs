@@ -7,7 +7,7 @@ use std::time::Duration;
 use prx_fixtures::Guest;
 use prx_runtime_core::{RuntimeAdapter as _, Stdin, Termination};
 
-use crate::common::Place;
+use crate::common::{engine, place};
 
 /// A module that takes long to compile and no time to run.
 fn slow_to_compile() -> Vec<u8> {
@@ -36,9 +36,9 @@ fn slow_to_compile() -> Vec<u8> {
 
 #[tokio::test]
 async fn compiling_is_not_on_the_commands_clock() {
-    let place = Place::with_own_modules();
+    let place = place().with_own_modules();
     fs::write(place.modules().join("slow.wasm"), slow_to_compile()).unwrap();
-    let runtime = place.runtime();
+    let runtime = engine(&place);
     let timeout = Duration::from_millis(50);
     let output = runtime
         .run(place.request("slow", &["x"]).timeout(timeout))
@@ -54,9 +54,9 @@ async fn compiling_is_not_on_the_commands_clock() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_at_once_compile_once() {
-    let place = Place::with_own_modules();
+    let place = place().with_own_modules();
     fs::write(place.modules().join("slow.wasm"), slow_to_compile()).unwrap();
-    let runtime = place.runtime();
+    let runtime = engine(&place);
     let calls: Vec<_> = (0..8)
         .map(|_| {
             let runtime = runtime.clone();
@@ -77,7 +77,7 @@ async fn callers_at_once_compile_once() {
 
 #[tokio::test]
 async fn a_caller_that_goes_does_not_stop_the_others() {
-    let place = Place::with_own_modules();
+    let place = place().with_own_modules();
     fs::write(place.modules().join("slow.wasm"), slow_to_compile()).unwrap();
     let runtime = place.runtime();
     let first = tokio::spawn({
@@ -97,7 +97,7 @@ async fn a_caller_that_goes_does_not_stop_the_others() {
 
 #[tokio::test]
 async fn a_module_that_changes_is_picked_up() {
-    let place = Place::with_own_modules();
+    let place = place().with_own_modules();
     let file = place.modules().join("m.wasm");
     let runtime = place.runtime();
     let hello = fs::read(Guest::HELLO.path()).unwrap();
@@ -134,7 +134,7 @@ async fn a_module_that_changes_is_picked_up() {
 async fn a_module_that_is_replaced_while_it_runs_harms_nobody() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    let place = Place::with_own_modules();
+    let place = place().with_own_modules();
     let file = place.modules().join("m.wasm");
     fs::copy(Guest::BOX.path(), &file).unwrap();
     let runtime = place.runtime();
@@ -165,7 +165,7 @@ async fn a_module_that_is_replaced_while_it_runs_harms_nobody() {
 
 #[tokio::test]
 async fn no_thread_is_left_when_guests_have_ended() {
-    let place = Place::new();
+    let place = place();
     let runtime = place.runtime();
     runtime
         .run(place.boxed(&["spin"]).timeout(Duration::from_millis(50)))

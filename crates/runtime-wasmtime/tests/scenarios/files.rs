@@ -4,15 +4,16 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use prx_runtime_core::{ExecutionOutput, RuntimeAdapter as _};
+use prx_runtime_core::ExecutionOutput;
+use prx_wasm_trials::Place;
 
-use crate::common::Place;
+use crate::common;
 
 const SECRET: &str = "swordfish";
 
 /// A place with a secret beside the working directory.
 fn place() -> Place {
-    let place = Place::new();
+    let place = common::place();
     fs::write(place.root().join("secret"), SECRET).unwrap();
     fs::create_dir(place.root().join("private")).unwrap();
     fs::write(place.root().join("private/secret"), SECRET).unwrap();
@@ -152,7 +153,7 @@ async fn no_more_files_are_held_open_than_a_guest_may() {
 async fn a_named_pipe_holds_no_call_up() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-    let place = Place::new();
+    let place = place();
     let pipe = place.workspace().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
     let timeout = Duration::from_secs(1);

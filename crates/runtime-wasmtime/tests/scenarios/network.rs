@@ -2,12 +2,12 @@
 
 use std::net::TcpListener;
 
-use prx_runtime_core::{ExecutionOutput, Exposure, RuntimeAdapter as _};
+use prx_runtime_core::{ExecutionOutput, Exposure};
 
-use crate::common::{NETWORK, Place};
+use crate::common::{NETWORK, place};
 
 async fn run(granted: bool, args: &[&str]) -> ExecutionOutput {
-    let mut place = Place::new();
+    let mut place = place();
     place.config.runtime.wasm.capabilities.network = granted;
     let output = place
         .runtime()

@@ -1,13 +1,14 @@
 //! What may be read only is not changed.
 
+use prx_wasm_trials::Place;
 use std::fs;
 use std::path::Path;
 
-use crate::common::Place;
+use crate::common;
 
 /// A place whose working directory may only be read, with something in it.
 fn place() -> Place {
-    let mut place = Place::new();
+    let mut place = common::place();
     let capabilities = &mut place.config.runtime.wasm.capabilities;
     capabilities.filesystem_read = vec!["/workspace".to_owned()];
     capabilities.filesystem_write = Vec::new();

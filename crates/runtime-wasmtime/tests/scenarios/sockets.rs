@@ -5,7 +5,7 @@ use std::process::Command;
 use prx_fixtures::Guest;
 use prx_runtime_core::RuntimeAdapter as _;
 
-use crate::common::{NETWORK, Place};
+use crate::common::{NETWORK, engine, place};
 
 /// The port that no service has: discard.
 const PORT: &str = "9";
@@ -32,7 +32,7 @@ fn sockets_of(test: &str) -> Option<Vec<String>> {
     let output = match strace.output() {
         Ok(output) => output,
         Err(error) => {
-            let required = std::env::var_os("PRX_REQUIRE_BACKENDS").is_some();
+            let required = std::env::var_os(prx_fixtures::REQUIRE_BACKENDS).is_some();
             assert!(!required, "strace is required here: {error}");
             println!("skipped: strace cannot be started: {error}");
             return None;
@@ -48,9 +48,9 @@ fn sockets_of(test: &str) -> Option<Vec<String>> {
 /// Whether a guest that tries to connect to nobody says that it could, and whether its engine would
 /// tell it.
 async fn connects(granted: bool) -> (bool, bool) {
-    let mut place = Place::new();
+    let mut place = place();
     place.config.runtime.wasm.capabilities.network = granted;
-    let runtime = place.runtime();
+    let runtime = engine(&place);
     let hello = runtime.run(place.request(Guest::HELLO.name(), &[])).await;
     assert_eq!(hello.unwrap().stdout.as_bytes(), b"hello\n");
     let guest = place.request(NETWORK.name(), &["connect", PORT]);
