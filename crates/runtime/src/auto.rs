@@ -49,12 +49,12 @@ pub(crate) fn choose(tried: &[Tried]) -> Choice {
 
 /// Tries the backends in their order until one works for every command. Says at `info` what was
 /// chosen, and why each one before it was passed over.
-pub(crate) async fn create(config: &Config) -> Result<Arc<dyn RuntimeAdapter>> {
+pub(crate) async fn create(config: &Config, purpose: Purpose) -> Result<Arc<dyn RuntimeAdapter>> {
     let mut tried = Vec::new();
     let mut made: Vec<Option<Made>> = Vec::new();
     let mut passed_over = Vec::new();
     for backend in &BACKENDS {
-        match create::create(backend, config, Purpose::Choice).await {
+        match create::create(backend, config, purpose).await {
             Ok(runtime) => {
                 let knows_all = runtime.resolves.is_none();
                 tried.push(if knows_all {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use prx_runtime_core::config::{Config, MinimumIsolation};
-use prx_runtime_core::{Error, ErrorKind, IsolationLevel, Result, RuntimeAdapter};
+use prx_runtime_core::{
+    Description, Error, ErrorKind, ExecutionRequest, IsolationLevel, Result, RuntimeAdapter,
+};
 
 use crate::auto;
 use crate::backends::{BACKENDS, Backend, Made, Purpose, compiled_names};
@@ -19,10 +21,27 @@ use crate::backends::{BACKENDS, Backend, Made, Purpose, compiled_names};
 /// here; [`ErrorKind::Image`] for an image that is not there and cannot be pulled;
 /// [`ErrorKind::Refused`] where the isolation would be too weak. Each says what would help.
 pub async fn create_runtime(config: &Config) -> Result<Arc<dyn RuntimeAdapter>> {
+    match config.runtime.backend.as_str() {
+        "auto" => configured(config, Purpose::Choice).await,
+        _ => configured(config, Purpose::Named).await,
+    }
+}
+
+/// Says what a call of `request` would do under `config`, and does nothing of it but look whether
+/// the backend can be used: no image is pulled.
+///
+/// # Errors
+///
+/// As [`create_runtime`], and what the backend finds wrong with the request.
+pub async fn describe(config: &Config, request: &ExecutionRequest) -> Result<Description> {
+    configured(config, Purpose::Look).await?.describe(request)
+}
+
+async fn configured(config: &Config, purpose: Purpose) -> Result<Arc<dyn RuntimeAdapter>> {
     config.validate()?;
     match config.runtime.backend.as_str() {
-        "auto" => auto::create(config).await,
-        name => Ok(create(find(name)?, config, Purpose::Named).await?.adapter),
+        "auto" => auto::create(config, purpose).await,
+        name => Ok(create(find(name)?, config, purpose).await?.adapter),
     }
 }
 

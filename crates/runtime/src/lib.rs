@@ -35,7 +35,7 @@ mod sweep;
 mod tools;
 
 pub use backends::{BackendInfo, backends};
-pub use create::create_runtime;
+pub use create::{create_runtime, describe};
 pub use diagnose::{Diagnosis, diagnose};
 pub use modules::{CompiledModule, compile_module};
 pub use prx_runtime_core::*;

@@ -36,9 +36,7 @@ fn custom_adapter() -> prx_runtime::Result<()> {
 #[tokio::test]
 async fn mcp_in_container() -> Result<(), Box<dyn std::error::Error>> {
     if let Err(reason) = images::docker(&["version"]) {
-        let required = std::env::var("PRX_REQUIRE_BACKENDS").unwrap_or_default();
-        assert!(!required.contains("docker"), "docker is required: {reason}");
-        eprintln!("skipped: {reason}");
+        prx_fixtures::skip("docker", reason);
         return Ok(());
     }
     mcp_in_container::talk(images::BUSYBOX.make()?).await

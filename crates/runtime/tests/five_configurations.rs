@@ -3,8 +3,7 @@
 #![cfg(all(target_os = "linux", feature = "native"))]
 #![expect(
     clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "in a test, a panic is how a failure is said, and a skip says why"
+    reason = "in a test, a panic is how a failure is said"
 )]
 
 #[path = "common/configurations.rs"]

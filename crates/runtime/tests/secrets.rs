@@ -8,7 +8,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    clippy::print_stderr,
     reason = "in a test, a panic is how a failure is said, and this one prints to be searched"
 )]
 

@@ -79,14 +79,14 @@ impl ToolRegistry {
         adapter.spawn(request).await
     }
 
-    /// Says what [`run`](Self::run) would do, and does nothing of it but check the backend.
+    /// Says what [`run`](Self::run) would do, and does nothing of it but look whether the backend
+    /// can be used: no image is pulled.
     ///
     /// # Errors
     ///
     /// As [`run`](Self::run).
     pub async fn describe(&self, name: &str, call: ToolCall) -> Result<Description> {
-        let (adapter, request) = self.state().prepare(name, call).await?;
-        adapter.describe(&request)
+        self.state().describe(name, call).await
     }
 
     /// Applies another configuration to calls from now on. Executions under way go on as they were

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prx_runtime_core::config::{Config, ToolConfig, ToolKind};
-use prx_runtime_core::{Error, ErrorKind, ExecutionRequest, Result, RuntimeAdapter};
+use prx_runtime_core::{Description, Error, ErrorKind, ExecutionRequest, Result, RuntimeAdapter};
 use tokio::sync::OnceCell;
 
 use super::call::ToolCall;
@@ -85,14 +85,31 @@ impl State {
         Ok((self.adapter(&tool).await?, request))
     }
 
-    async fn adapter(&self, tool: &Tool) -> Result<Arc<dyn RuntimeAdapter>> {
-        let config = match &tool.origin {
+    /// What a call would do.
+    pub(super) async fn describe(&self, name: &str, call: ToolCall) -> Result<Description> {
+        let tool = self.resolve(name)?;
+        let request = request(&tool, call)?;
+        let own = self.own_config(&tool);
+        let config = own.as_ref().unwrap_or(&self.config);
+        // One of its own: those that are kept have what they need.
+        let backend = create::find(tool.kind.as_str())?;
+        let made = create::create(backend, config, Purpose::Look).await?;
+        made.adapter.describe(&request)
+    }
+
+    /// The configuration of a tool that has something of its own.
+    fn own_config(&self, tool: &Tool) -> Option<Config> {
+        match &tool.origin {
             // The WebAssembly backend knows registered tools and their limits by itself.
             ToolOrigin::Configured(own) if own.kind != ToolKind::Wasm => {
                 with_own(&self.config, &tool.name, own)
             }
             _ => None,
-        };
+        }
+    }
+
+    async fn adapter(&self, tool: &Tool) -> Result<Arc<dyn RuntimeAdapter>> {
+        let config = self.own_config(tool);
         let own_name = if config.is_some() {
             tool.name.clone()
         } else {

@@ -38,7 +38,10 @@ pub(crate) async fn native_in(sandbox: &str) -> Option<Configuration> {
     let configuration = Configuration::new("native", more);
     match prx_runtime::create_runtime(&configuration.config()).await {
         Ok(_) => Some(configuration),
-        Err(error) => missing("sandbox", &error.to_string()),
+        Err(error) => {
+            prx_fixtures::skip("sandbox", error);
+            None
+        }
     }
 }
 
@@ -46,7 +49,8 @@ pub(crate) async fn native_in(sandbox: &str) -> Option<Configuration> {
 #[cfg(feature = "docker")]
 pub(crate) fn docker() -> Option<Configuration> {
     if let Err(reason) = images::docker(&["version"]) {
-        return missing("docker", &reason);
+        prx_fixtures::skip("docker", reason);
+        return None;
     }
     let image = images::BUSYBOX.make().unwrap();
     let more = format!("[runtime.docker]\nimage = \"{image}\"\n");
@@ -71,16 +75,4 @@ pub(crate) fn wasm(engine: &str) -> Configuration {
         );
     }
     Configuration::new("wasm", more)
-}
-
-/// Goes on without what is not there, where that is allowed.
-#[cfg(any(feature = "sandbox", feature = "docker"))]
-fn missing(backend: &str, reason: &str) -> Option<Configuration> {
-    let required = std::env::var("PRX_REQUIRE_BACKENDS").unwrap_or_default();
-    assert!(
-        !required.contains(backend),
-        "{backend} is required: {reason}"
-    );
-    eprintln!("skipped: {reason}");
-    None
 }
