@@ -17,7 +17,7 @@ use crate::failure;
 pub(crate) fn load(global: &Global) -> Result<Config> {
     let file = match &global.config {
         Some(file) => Some(file.clone()),
-        None => user_file().filter(|file| file.exists()),
+        None => found_user_file(),
     };
     let mut config = match file {
         Some(file) => {
@@ -46,6 +46,18 @@ fn user_file() -> Option<PathBuf> {
         absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))
     };
     Some(directory?.join("openprx").join("config.toml"))
+}
+
+/// The user's configuration, unless there is none. One that cannot be looked at is there: without
+/// it, commands would run under weaker rules than the user has set.
+fn found_user_file() -> Option<PathBuf> {
+    user_file().filter(|file| {
+        use std::io::ErrorKind::{NotADirectory, NotFound};
+
+        !file
+            .symlink_metadata()
+            .is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory))
+    })
 }
 
 pub(crate) fn run(global: &Global, command: ConfigCommand) -> Result<Code> {
@@ -103,7 +115,7 @@ fn init(file: Option<PathBuf>, force: bool) -> Result<Code> {
 fn check(global: &Global, file: Option<PathBuf>) -> Result<Code> {
     let Some(file) = file
         .or_else(|| global.config.clone())
-        .or_else(|| user_file().filter(|file| file.exists()))
+        .or_else(found_user_file)
     else {
         failure::print("no configuration file: the defaults are in use\n")?;
         return Ok(exit::SUCCESS);

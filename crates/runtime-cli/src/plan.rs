@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use prx_runtime::{Description, Result, Source, create_runtime};
+use prx_runtime::{Description, Result, Source, describe};
 
 use crate::args::{Global, RunArgs};
 use crate::exit::{self, Code};
@@ -13,8 +13,7 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> Result<Code> {
     let config = config::load(global)?;
     let json = args.json;
     let request = request(args, &config);
-    let runtime = create_runtime(&config).await?;
-    print(&runtime.describe(&request)?, json)
+    print(&describe(&config, &request).await?, json)
 }
 
 /// Prints what would be done.

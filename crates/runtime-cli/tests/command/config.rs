@@ -107,3 +107,28 @@ fn a_file_of_the_current_directory_is_not_trusted() {
     let outcome = outcome(command.current_dir(directory.path()));
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), "ran\n"));
 }
+
+#[test]
+fn one_that_cannot_be_looked_at_is_not_taken_for_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let ours = directory.path().join("openprx");
+    std::fs::create_dir(&ours).unwrap();
+    let file = ours.join("config.toml");
+    // Where it leads is not there, say because a disk is not mounted yet.
+    std::os::unix::fs::symlink("/nonexistent/config.toml", &file).unwrap();
+    for args in [
+        ["run", "--", "true"].as_slice(),
+        &["config", "check"],
+        &["plan", "--", "true"],
+    ] {
+        let mut command = prx(args.iter().copied());
+        let outcome = outcome(command.env("XDG_CONFIG_HOME", directory.path()));
+        assert_eq!(outcome.code, Some(125), "{outcome:?}");
+        let named = outcome.stderr.contains(file.to_str().unwrap());
+        assert!(named, "{}", outcome.stderr);
+    }
+    // A home that is no directory holds none.
+    let mut command = prx(["config", "check"]);
+    let outcome = outcome(command.env("XDG_CONFIG_HOME", "/dev/null"));
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+}

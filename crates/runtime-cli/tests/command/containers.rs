@@ -3,25 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use crate::images::{BUSYBOX, TestImage, WILFUL, docker};
+use crate::registry::Registry;
 use crate::stage::{outcome, prx, start, until};
 
-/// Whether an engine answers. Prints why the test is skipped where none does.
-///
-/// # Panics
-///
-/// Where none does and `PRX_REQUIRE_BACKENDS` asks for one.
-#[expect(clippy::print_stdout, reason = "a skip states its reason")]
+/// Whether an engine answers. Says why the test is skipped where none does.
 fn engine() -> bool {
-    let Err(reason) = docker(&["version"]) else {
-        return true;
-    };
-    let required = std::env::var("PRX_REQUIRE_BACKENDS").unwrap_or_default();
-    assert!(
-        !required.split(',').any(|name| name.trim() == "docker"),
-        "the docker backend is required and no engine answers: {reason}"
-    );
-    println!("skipped: no engine answers: {reason}");
-    false
+    let answer = docker(&["version"]);
+    if let Err(reason) = &answer {
+        prx_fixtures::skip("docker", reason);
+    }
+    answer.is_ok()
 }
 
 fn image(image: &TestImage) -> &'static str {
@@ -121,4 +112,41 @@ fn prune_removes_what_was_kept_and_nothing_of_the_living() {
     living.wait().unwrap();
     prune();
     assert!(!is_there(&theirs), "the owner of {theirs} is dead");
+}
+
+#[test]
+fn a_plan_pulls_nothing() {
+    if !engine() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let Some(registry) = Registry::start(dir.path(), false) else {
+        return;
+    };
+    registry.push("planned");
+    let image = registry.name("planned");
+    let is_pulled = || docker(&["image", "inspect", &image]).is_ok();
+    let config = dir.path().join("config.toml");
+    let text = format!(
+        "[runtime.docker]\nimage = \"{image}\"\n[tools.custom.tool]\ntype = \"docker\"\n\
+         command = \"true\"\nimage = \"{image}\"\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    for words in [
+        ["plan", "--backend", "docker", "--", "true"].as_slice(),
+        &["plan", "--backend", "auto", "--", "true"],
+        &["run", "--backend", "docker", "--dry-run", "--", "true"],
+        &["tools", "run", "--dry-run", "tool"],
+    ] {
+        let mut command = prx(["--config", config.to_str().unwrap()]);
+        let planned = outcome(command.args(words));
+        assert_eq!(planned.code, Some(0), "{planned:?}");
+        assert!(planned.stdout.contains(&image), "{planned:?}");
+        assert!(!is_pulled(), "{words:?}");
+    }
+    let mut command = prx(["--config", config.to_str().unwrap()]);
+    let ran = outcome(command.args(["run", "--backend", "docker", "--", "true"]));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(is_pulled());
+    docker(&["rmi", &image]).unwrap();
 }

@@ -44,12 +44,11 @@ fn each_sandbox_has_a_row_with_its_version_or_what_is_missing() {
         .map(|row| row["sandbox"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["bubblewrap", "landlock", "firejail"]);
-    let required = std::env::var("PRX_REQUIRE_BACKENDS").unwrap_or_default();
     for row in sandboxes {
         assert_eq!(row["backend"], "native");
         assert_eq!(row["compiled"], cfg!(feature = "sandbox"));
         if row["available"] == false {
-            assert!(!required.contains("sandbox"), "{row}");
+            assert!(!prx_fixtures::is_required("sandbox"), "{row}");
             assert!(row["hint"].is_string(), "{row}");
             continue;
         }

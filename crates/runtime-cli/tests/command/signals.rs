@@ -1,9 +1,14 @@
 //! Signals to the host end the command and its tree.
 
-use std::io::Read;
-use std::process::Child;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
 
-use crate::stage::{Outcome, Sleeper, prx_run, signal, start, until};
+use crate::stage::{Outcome, Sleeper, prx_run_by_env, signal, start, until};
+
+/// As from a terminal, whatever those who run the tests ignore.
+fn heard<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
+    prx_run_by_env(["--default-signal=HUP,INT,TERM"], args)
+}
 
 /// A shell that says what it is up to, with a child in its group and one outside of it.
 fn start_tree(trap: &str, sleepers: &[Sleeper; 2]) -> Child {
@@ -13,7 +18,7 @@ fn start_tree(trap: &str, sleepers: &[Sleeper; 2]) -> Child {
         member.line(),
         stray.line()
     );
-    let child = start(&mut prx_run(["--", &line]));
+    let child = start(&mut heard(["--", &line]));
     until("the tree is up", || member.lives() && stray.lives());
     child
 }
@@ -48,7 +53,7 @@ fn a_second_one_does_not_wait_for_the_grace() {
         "trap 'echo asked' TERM; {} & while :; do wait; done",
         sleeper.line()
     );
-    let mut child = start(&mut prx_run([
+    let mut child = start(&mut heard([
         "--config",
         config.to_str().unwrap(),
         "--",
@@ -66,4 +71,25 @@ fn a_second_one_does_not_wait_for_the_grace() {
     assert_eq!(&asked, b"asked\n");
     signal(&child, "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn what_the_caller_ignores_is_ignored() {
+    // `nohup` ignores the one, a shell's `&` in a script the other.
+    for name in ["HUP", "INT"] {
+        let ignored = format!("--ignore-signal={name}");
+        let args = ["--stdin", "--", "echo up; read line; echo $line"];
+        let mut command = prx_run_by_env([ignored.as_str()], args);
+        let mut child = start(command.stdin(Stdio::piped()));
+        let mut up = [0; 3];
+        child.stdout.as_mut().unwrap().read_exact(&mut up).unwrap();
+        assert_eq!(&up, b"up\n");
+        signal(&child, name);
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(b"went on\n").unwrap();
+        drop(stdin);
+        let outcome: Outcome = child.wait_with_output().unwrap().into();
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert_eq!(outcome.stdout, "went on\n");
+    }
 }

@@ -40,6 +40,17 @@ pub(crate) fn prx_run<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
     command
 }
 
+/// The same, with these options of `env` in front, such as `--ignore-signal=HUP`.
+pub(crate) fn prx_run_by_env<'a>(
+    options: impl IntoIterator<Item = &'a str>,
+    args: impl IntoIterator<Item = &'a str>,
+) -> Command {
+    let mut command = program("env");
+    command.args(options).arg(PRX);
+    command.args(["run", "--backend", "native"]).args(args);
+    command
+}
+
 /// How a command went.
 #[derive(Debug)]
 pub(crate) struct Outcome {
