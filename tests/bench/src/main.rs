@@ -28,6 +28,8 @@ mod guests;
 mod harness;
 #[cfg(feature = "native")]
 mod native;
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
+mod sandbox;
 #[cfg(feature = "wasmer")]
 mod wasmer;
 #[cfg(feature = "wasmtime")]
@@ -89,6 +91,8 @@ fn measure(args: &Args) -> Result<()> {
 async fn rows(bench: &mut Bench) -> Result<()> {
     #[cfg(feature = "native")]
     native::rows(bench).await?;
+    #[cfg(all(target_os = "linux", feature = "sandbox"))]
+    sandbox::rows(bench).await?;
     #[cfg(feature = "docker")]
     docker::rows(bench).await?;
     #[cfg(feature = "wasmtime")]

@@ -101,28 +101,46 @@ async fn trues(
 /// The same from a host with a lot of memory, which a start that forks would have to map again.
 async fn large_host(bench: &mut Bench, native: &NativeRuntime, path: &Path) -> Result<()> {
     let rows = [LARGE, LARGE_BY_NAME];
-    if !rows.iter().any(|row| bench.wants(row.name)) {
+    let Some(ballast) = Ballast::for_rows(bench, &rows, BALLAST) else {
         return Ok(());
-    }
-    if let Some(available) = available_memory()
-        && available < BALLAST + HEADROOM
-    {
-        for row in rows {
-            bench.skip(
-                row.name,
-                format!("only {} MiB are available", available >> 20),
-            );
-        }
-        return Ok(());
-    }
-    let mut ballast = vec![0_u8; BALLAST];
-    for page in ballast.chunks_mut(PAGE) {
-        page[0] = 1;
-    }
+    };
     trues(bench, native, path, rows).await?;
-    // Held, and in the optimiser's eyes used, until here.
-    drop(std::hint::black_box(ballast));
+    drop(ballast);
     Ok(())
+}
+
+/// Memory that a host holds.
+pub(crate) struct Ballast(Vec<u8>);
+
+impl Ballast {
+    /// So many bytes of it, all of them real. `None` where no row wants it, or, and then the rows
+    /// are skipped, where there is too little.
+    pub(crate) fn for_rows(bench: &mut Bench, rows: &[Row], bytes: usize) -> Option<Self> {
+        if !rows.iter().any(|row| bench.wants(row.name)) {
+            return None;
+        }
+        if let Some(available) = available_memory()
+            && available < bytes + HEADROOM
+        {
+            let reason = format!("only {} MiB are available", available >> 20);
+            for row in rows {
+                bench.skip(row.name, reason.as_str());
+            }
+            return None;
+        }
+        let mut ballast = vec![0_u8; bytes];
+        for page in ballast.chunks_mut(PAGE) {
+            page[0] = 1;
+        }
+        Some(Self(ballast))
+    }
+}
+
+impl Drop for Ballast {
+    fn drop(&mut self) {
+        // In the optimiser's eyes used, until here.
+        std::hint::black_box(&self.0);
+    }
 }
 
 /// A command that writes far more than is kept.
@@ -167,13 +185,13 @@ async fn capture(bench: &mut Bench, native: &NativeRuntime) -> Result<()> {
     clippy::disallowed_methods,
     reason = "the peer we are measured against"
 )]
-fn bare(program: &str) -> Command {
+pub(crate) fn bare(program: &str) -> Command {
     let mut command = Command::new(program);
     command.env_clear().stdin(Stdio::null());
     command
 }
 
-fn succeeded(output: &ExecutionOutput) -> Result<()> {
+pub(crate) fn succeeded(output: &ExecutionOutput) -> Result<()> {
     ensure!(
         output.exit_code == 0,
         "the command failed: {}",
@@ -183,7 +201,7 @@ fn succeeded(output: &ExecutionOutput) -> Result<()> {
 }
 
 /// Where the program is.
-fn search(name: &str) -> Result<PathBuf> {
+pub(crate) fn search(name: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").context("PATH is not set")?;
     std::env::split_paths(&path)
         .map(|dir| dir.join(name))
