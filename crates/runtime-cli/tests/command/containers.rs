@@ -150,3 +150,52 @@ fn a_plan_pulls_nothing() {
     assert!(is_pulled());
     docker(&["rmi", &image]).unwrap();
 }
+
+/// The host itself in a container whose engine lets it make no namespace: what confines without one
+/// confines all the same, and the host lives.
+#[cfg(feature = "sandbox")]
+#[test]
+fn a_host_in_a_container_confines_by_landlock() {
+    if !engine() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("config.toml");
+    std::fs::write(&config, "[security.sandbox]\nbackend = \"landlock\"\n").unwrap();
+    let args = ["--backend", "native", "--", "echo confined; : > /outside"];
+    let mut here = run_by(&config, dir.path(), &args);
+    let here = outcome(&mut here);
+    if here.code == Some(125) {
+        println!("skipped: there is no landlock here: {}", here.stderr);
+        return;
+    }
+    let program = format!("{}:/prx:ro", crate::stage::PRX);
+    let work = format!("{}:/work", dir.path().display());
+    let mut line = vec![
+        "run",
+        "--rm",
+        "--network",
+        "none",
+        "-v",
+        &program,
+        "-v",
+        &work,
+    ];
+    // What a dynamic program needs, where distributions keep it.
+    let libraries: Vec<_> = ["/lib", "/lib64", "/usr"]
+        .into_iter()
+        .filter(|directory| Path::new(directory).exists())
+        .map(|directory| format!("{directory}:{directory}:ro"))
+        .collect();
+    for mount in &libraries {
+        line.extend(["-v", mount]);
+    }
+    line.extend(["-w", "/work", image(&BUSYBOX), "/prx", "run"]);
+    line.extend(["--config", "/work/config.toml"]);
+    let confined = docker(&[&line, &args[..]].concat());
+    // The last word of the line is refused, and so it fails after it has spoken.
+    let refused = confined.unwrap_err();
+    assert!(refused.contains("/outside"), "{refused}");
+    let args = ["--backend", "native", "--", "echo confined"];
+    assert_eq!(docker(&[&line, &args[..]].concat()).unwrap(), "confined");
+}
