@@ -170,7 +170,7 @@ fn a_host_in_a_container_confines_by_landlock() {
         return;
     }
     let program = format!("{}:/prx:ro", crate::stage::PRX);
-    let work = format!("{}:/work", dir.path().display());
+    let work = format!("{}:/job", dir.path().display());
     let mut line = vec![
         "run",
         "--rm",
@@ -190,8 +190,8 @@ fn a_host_in_a_container_confines_by_landlock() {
     for mount in &libraries {
         line.extend(["-v", mount]);
     }
-    line.extend(["-w", "/work", image(&BUSYBOX), "/prx", "run"]);
-    line.extend(["--config", "/work/config.toml"]);
+    line.extend(["-w", "/job", image(&BUSYBOX), "/prx", "run"]);
+    line.extend(["--config", "/job/config.toml"]);
     let confined = docker(&[&line, &args[..]].concat());
     // The last word of the line is refused, and so it fails after it has spoken.
     let refused = confined.unwrap_err();
