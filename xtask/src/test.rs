@@ -71,7 +71,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     }
 
     let mut tally = Tally::default();
+    let mut failures = Failures::default();
     let status = cargo.stream(|line| {
+        failures.see(line);
         if let Some(result) = Tally::parse(line) {
             tally.add(result);
         }
@@ -87,6 +89,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     if let Some(wrong) = &wrong {
         eprintln!("error: {wrong}");
     }
+    print!("{failures}");
     // The last line of all, whatever happened.
     println!("{tally}");
     if wrong.is_some() {
@@ -171,9 +174,118 @@ impl fmt::Display for Tally {
     }
 }
 
+/// What failed, told again at the end: it stands thousands of lines up, and who keeps logs keeps
+/// their ends.
+#[derive(Debug, Default)]
+struct Failures {
+    /// What the test binaries wrote of their failures, in order.
+    told: Vec<String>,
+    /// Lines that there was no room for.
+    left_out: usize,
+    inside: bool,
+}
+
+impl Failures {
+    /// So that a test that prints without end leaves room for the names.
+    const MOST_LINES: usize = 400;
+
+    /// A binary of tests (libtest's and libtest-mimic's alike) begins with how many tests it runs,
+    /// and tells of its failures after a line `failures:`: what each printed, then their names.
+    fn see(&mut self, line: &str) {
+        if line == "failures:" {
+            self.inside = true;
+        } else if begins(line) {
+            self.inside = false;
+        } else if line.starts_with("test ") && line.ends_with(" ... FAILED") {
+            self.told.push(line.to_owned());
+        } else if self.inside && !line.is_empty() && !line.starts_with("test result: ") {
+            if self.told.len() < Self::MOST_LINES {
+                self.told.push(line.to_owned());
+            } else {
+                self.left_out += 1;
+            }
+        }
+    }
+}
+
+/// Whether this is the first line of a test binary: `running 3 tests`.
+fn begins(line: &str) -> bool {
+    line.strip_prefix("running ")
+        .and_then(|rest| rest.split_once(' '))
+        .is_some_and(|(count, what)| {
+            count.parse::<u64>().is_ok() && matches!(what, "test" | "tests")
+        })
+}
+
+impl fmt::Display for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.told.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "\nwhat failed, once more:")?;
+        for line in &self.told {
+            writeln!(f, "{line}")?;
+        }
+        if self.left_out > 0 {
+            writeln!(f, "({} more lines stand above)", self.left_out)?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_are_told_again() {
+        let mut failures = Failures::default();
+        for line in [
+            "running 2 tests",
+            "test a ... ok",
+            "test b ... FAILED",
+            "",
+            "failures:",
+            "",
+            "---- b stdout ----",
+            "it broke",
+            "",
+            "failures:",
+            "    b",
+            "",
+            "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out",
+            "running 1 test",
+            "test c ... ok",
+        ] {
+            failures.see(line);
+        }
+        assert_eq!(
+            failures.to_string(),
+            "\nwhat failed, once more:\ntest b ... FAILED\n---- b stdout ----\nit broke\n    b\n"
+        );
+    }
+
+    #[test]
+    fn a_test_that_prints_without_end_leaves_room_for_names() {
+        let mut failures = Failures::default();
+        failures.see("failures:");
+        for _ in 0..500 {
+            failures.see("again and again");
+        }
+        failures.see("test result: FAILED. 0 passed; 1 failed");
+        failures.see("test b ... FAILED");
+        let told = failures.to_string();
+        assert!(told.contains("(100 more lines stand above)"), "{told}");
+        assert!(told.contains("test b ... FAILED"), "{told}");
+    }
+
+    #[test]
+    fn where_nothing_failed_nothing_is_told() {
+        let mut failures = Failures::default();
+        failures.see("test a ... ok");
+        failures.see("test result: ok. 1 passed; 0 failed");
+        assert_eq!(failures.to_string(), "");
+    }
 
     fn tally(passed: u64, failed: u64, skipped: u64) -> Tally {
         Tally {
