@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         &images::WILFUL,
         &images::LINKED,
         &images::INTRUSIVE,
+        &images::LEADING,
         &images::SHELLLESS,
         &images::BRIEF,
     ] {

@@ -327,7 +327,9 @@ impl DockerBackend {
         };
         let pumps = pump(attached, stdio.stdin, stdio.stdout, stdio.stderr);
         client.start(container.id()).await.map_err(|failure| {
-            error::start(failure, endpoint, &command.program, &command.search.path)
+            let source = workspace.map(Workspace::source);
+            let path = &command.search.path;
+            error::start(failure, endpoint, &command.program, path, source)
         })?;
         // The engine resolved the path between the two looks.
         unchanged()?;

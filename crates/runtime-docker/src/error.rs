@@ -92,6 +92,14 @@ pub(crate) fn create(failure: Failure, endpoint: &Endpoint, image: &str) -> Erro
         return failure.while_trying_to("create the container", endpoint);
     };
     let said = one_line(message);
+    // First, since it quotes a path, which may hold any of the words below.
+    if is_foreign_path(message) {
+        return Error::new(
+            ErrorKind::Refused,
+            format!("the engine at {endpoint} does not see the working directory: {said}"),
+        )
+        .with_hint(FOREIGN_PATH_HINT);
+    }
     if message.contains("nknown runtime") || message.contains("runtime name") {
         return Error::new(
             ErrorKind::Refused,
@@ -111,13 +119,6 @@ pub(crate) fn create(failure: Failure, endpoint: &Endpoint, image: &str) -> Erro
             ErrorKind::Image,
             format!("the image `{image}` is gone: {said}"),
         );
-    }
-    if is_foreign_path(message) {
-        return Error::new(
-            ErrorKind::Refused,
-            format!("the engine at {endpoint} does not see the working directory: {said}"),
-        )
-        .with_hint(FOREIGN_PATH_HINT);
     }
     failure.while_trying_to("create the container", endpoint)
 }
@@ -144,11 +145,17 @@ pub(crate) fn is_unread_profile(failure: &Failure) -> bool {
 }
 
 /// What a refusal to start a container means. `program` is what was to be run, `path` where it is
-/// searched.
+/// searched, `source` the directory that is mounted as the workspace.
 ///
 /// The engine starts the init, which starts the program: what the engine misses is the program only
 /// where it quotes that.
-pub(crate) fn start(failure: Failure, endpoint: &Endpoint, program: &str, path: &str) -> Error {
+pub(crate) fn start(
+    failure: Failure,
+    endpoint: &Endpoint,
+    program: &str,
+    path: &str,
+    source: Option<&str>,
+) -> Error {
     let Some((_, message)) = failure.refusal() else {
         return failure.while_trying_to("start the container", endpoint);
     };
@@ -156,11 +163,15 @@ pub(crate) fn start(failure: Failure, endpoint: &Endpoint, program: &str, path: 
     let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
     // First, since it quotes paths, which may hold any of the words below.
     if says(&["error mounting", "bind source path does not exist"]) {
+        // Others are what every container has, such as `/proc`.
+        if source.is_none_or(|source| !message.contains(source)) {
+            return failure.while_trying_to("mount what the container needs", endpoint);
+        }
         return Error::new(
             ErrorKind::WorkingDirectory,
-            format!("the engine at {endpoint} could not mount what the container needs: {said}"),
+            format!("the engine at {endpoint} could not mount the working directory: {said}"),
         )
-        .with_hint("is the working directory still there, and may the engine's user read it?");
+        .with_hint("is it still there, and may the engine's user read it?");
     }
     if says(&["chdir to cwd"]) {
         return Error::new(
@@ -249,7 +260,7 @@ pub(crate) fn not_executable(program: &str) -> Error {
         ErrorKind::NotExecutable,
         format!("`{program}` exists in the container and cannot be executed"),
     )
-    .with_hint("is it a directory, without the x bit, or for another architecture?")
+    .with_hint("is it a directory, or without the x bit?")
 }
 
 #[cfg(test)]
@@ -277,6 +288,10 @@ mod tests {
             ),
             (
                 "container-init binary not found on the host",
+                ErrorKind::Refused,
+            ),
+            (
+                "bind source path does not exist: /srv/container-init/x",
                 ErrorKind::Refused,
             ),
             ("something else", ErrorKind::Engine),
@@ -336,8 +351,14 @@ mod tests {
                 ErrorKind::WorkingDirectory,
             ),
             (
-                "invalid mount config for type \"bind\": bind source path does not exist: /srv/a",
+                "invalid mount config for type \"bind\": bind source path does not exist: \
+                 /srv/docker-init",
                 ErrorKind::WorkingDirectory,
+            ),
+            (
+                "error during container init: error mounting \"proc\" to rootfs at \"/proc\": mount \
+                 proc:/proc (via /proc/self/fd/6), flags: 0xe: permission denied",
+                ErrorKind::Engine,
             ),
             (
                 "OCI runtime create failed: runc create failed: unable to start container process: \
@@ -354,7 +375,8 @@ mod tests {
                 ErrorKind::Engine,
             ),
         ] {
-            let error = start(refusal(400, message), &endpoint(), "ls", "/bin");
+            let refusal = refusal(400, message);
+            let error = start(refusal, &endpoint(), "ls", "/bin", Some("/srv/docker-init"));
             assert_eq!(error.kind(), kind, "{message}");
         }
     }

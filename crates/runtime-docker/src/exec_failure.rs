@@ -2,23 +2,23 @@
 //!
 //! The init reports a program that it could not execute by its exit code and a line on stderr, as a
 //! shell reports its own. The line alone proves nothing, since a command could print it. So the file
-//! itself is looked for. In the workspace by us, before the start, since a command may change its own
-//! file. That a file is missing in the image is told by a container that is never started: Docker is
-//! asked to make a directory in its place there, which it refuses where a file is; Podman to prepare
-//! the start of that very file, which it refuses where none is. That a file of the image cannot be
-//! executed is told by its mode. What is not proved is the command's own end.
+//! itself is looked for: in the workspace by us, before the start, since a command may change its own
+//! file; in the image by a container of it that is never started, which no command can have changed
+//! and in which the workspace is not mounted. What is not proved is the command's own end.
 
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind::NotFound;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use futures_util::future::join_all;
 use prx_runtime_core::{Error, ExecutionId, Result};
 
 use crate::container::Container;
-use crate::error::{self, Failure};
-use crate::init::{ExecFailure, Init};
+use crate::engine::{Answer, Client};
+use crate::error;
+use crate::file::File;
+use crate::init::ExecFailure;
 use crate::look::{Look, NeverStarted};
 use crate::paths::plain;
 use crate::pump::Seen;
@@ -42,15 +42,22 @@ pub(crate) async fn judge(
     let stderr = str::from_utf8(&seen.stderr_head)
         .ok()
         .filter(|stderr| seen.stderr_bytes == stderr.len() as u64)?;
-    match command.init.exec_failure(code, stderr, program)? {
-        ExecFailure::NotFound => {
-            let exists = exists(command, container).await.unwrap_or(true);
-            (!exists).then(|| error::program_not_found(program, &command.search.path))
+    let failure = command.init.exec_failure(code, stderr, program)?;
+    let found = match look(command, container).await {
+        Ok(found) => found,
+        Err(error) => {
+            tracing::debug!(program, %error, "what a program is cannot be told");
+            return None;
         }
-        ExecFailure::NotExecutable => {
-            let inert = is_inert(command, container).await;
-            inert.then(|| error::not_executable(program))
-        }
+    };
+    match failure {
+        ExecFailure::NotFound => found
+            .iter()
+            .all(|found| *found == Presence::Missing)
+            .then(|| error::program_not_found(program, &command.search.path)),
+        ExecFailure::NotExecutable => (found.contains(&Presence::Inert)
+            && !found.contains(&Presence::Perhaps))
+        .then(|| error::not_executable(program)),
     }
 }
 
@@ -67,13 +74,13 @@ pub(crate) struct Search {
     mounted: Option<PathBuf>,
 }
 
-/// What lies at a path of the workspace.
+/// What lies where a program may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Missing,
     /// A file that nobody can execute, or a directory.
     Inert,
-    /// A file that somebody can execute, or one that only the container can tell.
+    /// A file that somebody can execute, or one that only the container could tell.
     Perhaps,
 }
 
@@ -123,118 +130,105 @@ impl Presence {
     }
 }
 
-/// Whether a file is where the program would be.
-async fn exists(command: &Command, container: &Container) -> Result<bool> {
+/// What is, or was before the start, wherever the program may be.
+async fn look(command: &Command, container: &Container) -> Result<Vec<Presence>> {
     let search = &command.search;
-    let found = join_all(search.files.iter().map(|file| async move {
-        match search.before.get(file) {
-            Some(presence) => Ok(*presence != Presence::Missing),
-            None => is_there(file, command, container).await,
-        }
-    }));
-    found
-        .await
-        .into_iter()
-        .try_fold(false, |any, found| Ok(any || found?))
-}
-
-/// Whether something is where the program would be, and nobody can execute it: by its mode, which a
-/// command cannot have changed, since the image is read-only.
-async fn is_inert(command: &Command, container: &Container) -> bool {
-    let search = &command.search;
-    let mut is_there = false;
-    for file in &search.files {
-        let presence = match search.before.get(file) {
-            Some(presence) => *presence,
-            None => in_image(file, search, container).await,
-        };
-        match presence {
-            Presence::Missing => {}
-            Presence::Inert => is_there = true,
-            Presence::Perhaps => return false,
-        }
+    let before = |file| search.before.get(file).copied();
+    if let Some(all) = search.files.iter().map(before).collect() {
+        return Ok(all);
     }
-    is_there
-}
-
-/// What lies at a path that is not of the workspace. An engine that does not say has no proof.
-async fn in_image(file: &Path, search: &Search, container: &Container) -> Presence {
-    let mut path = file.to_owned();
-    for _ in 0..LINKS {
-        let Some(text) = path.to_str() else {
-            return Presence::Perhaps;
-        };
-        let told = container.client().file(container.id(), text).await;
-        let found = match told {
-            Ok(None) => return Presence::Missing,
-            Ok(Some(found)) => found,
-            Err(failure) => {
-                tracing::debug!(path = text, ?failure, "what a program is cannot be told");
-                return Presence::Perhaps;
-            }
-        };
-        match found.leads_to() {
-            None if found.is_inert() => return Presence::Inert,
-            None => return Presence::Perhaps,
-            Some(target) => path = plain(&path.with_file_name(target)),
-        }
-        // What a command may have changed proves nothing.
-        if search
-            .mounted
-            .as_ref()
-            .is_some_and(|place| path.starts_with(place))
-        {
-            return Presence::Perhaps;
-        }
-    }
-    Presence::Perhaps
-}
-
-async fn is_there(path: &Path, command: &Command, container: &Container) -> Result<bool> {
-    let Some(directory) = path.to_str().filter(|path| *path != "/") else {
-        return Ok(true);
-    };
-    let name = format!("prx-look-{}", ExecutionId::random()?);
+    let client = container.client();
     let look = Look {
-        client: container.client(),
+        client,
         reaper: container.reaper(),
         config: &command.config,
         image: &command.image,
         init: command.init,
     };
-    let (directory, program) = match look.init {
-        Init::Tini => (directory, "/none"),
-        Init::Catatonit => ("/", directory),
-    };
     let what = NeverStarted {
         source: None,
-        directory,
-        program,
+        directory: "/",
+        program: "/none",
     };
-    let failed = |failure: Failure| {
-        failure.while_trying_to("look for the program", container.client().endpoint())
+    let name = format!("prx-look-{}", ExecutionId::random()?);
+    let failed = |failure: error::Failure| {
+        failure.while_trying_to("look for the program", client.endpoint())
     };
-    match look.make(name, what).await? {
-        Ok(mut made) => {
-            made.container.remove().await;
-            match look.init {
-                Init::Tini => Ok(false),
-                Init::Catatonit => match (made.finds_program(), made.prepared) {
-                    (Some(is_there), _) => Ok(is_there),
-                    (None, Err(failure)) => Err(failed(failure)),
-                    (None, Ok(())) => Ok(true),
-                },
-            }
-        }
-        Err(failure)
-            if failure
-                .refusal()
-                .is_some_and(|(_, message)| message.contains("not a directory")) =>
-        {
-            Ok(true)
-        }
-        Err(failure) => Err(failed(failure)),
+    let mut made = look.make(name, what).await?.map_err(failed)?;
+    let mut files = Files {
+        client,
+        container: made.container.id(),
+        mounted: search.mounted.as_deref(),
+        known: HashMap::new(),
+    };
+    let mut found = Vec::new();
+    for file in &search.files {
+        found.push(match before(file) {
+            Some(presence) => Ok(presence),
+            None => files.presence(file).await,
+        });
     }
+    made.container.remove().await;
+    found.into_iter().collect::<Answer<_>>().map_err(failed)
+}
+
+/// The files of a container that was never started.
+struct Files<'a> {
+    client: &'a Client,
+    container: &'a str,
+    /// Where the workspace would be mounted in it.
+    mounted: Option<&'a Path>,
+    /// What was looked at already.
+    known: HashMap<PathBuf, Option<File>>,
+}
+
+impl Files<'_> {
+    /// What lies at `file`. Every directory on the way is looked at: what a link leads into the
+    /// workspace, a command may have changed.
+    async fn presence(&mut self, file: &Path) -> Answer<Presence> {
+        let mut links = 0;
+        let mut path = PathBuf::from("/");
+        let mut way = parts(file);
+        let mut found = Presence::Inert;
+        while let Some(part) = way.pop() {
+            path.push(part);
+            if self.mounted.is_some_and(|place| path.starts_with(place)) {
+                return Ok(Presence::Perhaps);
+            }
+            let Some(file) = self.look(&path).await? else {
+                return Ok(Presence::Missing);
+            };
+            found = match file.leads_to() {
+                None if file.is_inert() => Presence::Inert,
+                None => Presence::Perhaps,
+                Some(_) if links == LINKS => return Ok(Presence::Perhaps),
+                Some(target) => {
+                    links += 1;
+                    way.extend(parts(&plain(&path.with_file_name(target))));
+                    path = PathBuf::from("/");
+                    Presence::Inert
+                }
+            };
+        }
+        Ok(found)
+    }
+
+    async fn look(&mut self, path: &Path) -> Answer<Option<File>> {
+        if let Some(known) = self.known.get(path) {
+            return Ok(known.clone());
+        }
+        let text = path.to_string_lossy();
+        let found = self.client.file(self.container, &text).await?;
+        self.known.insert(path.to_owned(), found.clone());
+        Ok(found)
+    }
+}
+
+/// The names that make up an absolute path, the last first.
+fn parts(path: &Path) -> Vec<OsString> {
+    let mut parts: Vec<_> = path.iter().skip(1).map(OsStr::to_owned).collect();
+    parts.reverse();
+    parts
 }
 
 #[cfg(test)]

@@ -235,7 +235,7 @@ impl Images {
         let (done, outcome) = watch::channel(None);
         let (client, pulled, budget) = (client.clone(), reference.clone(), self.budget);
         let task = async move {
-            let result = match tokio::time::timeout(budget, pull(&client, &pulled)).await {
+            let result = match tokio::time::timeout(budget, pull_missing(&client, &pulled)).await {
                 Ok(result) => result,
                 Err(_) => Err(Problem {
                     message: format!(
@@ -292,6 +292,15 @@ impl Problem {
 
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_secs(1);
+
+/// Pulls what is still missing: a caller that was told so may be heard only after the pull of the
+/// others has ended.
+async fn pull_missing(client: &Client, reference: &Reference) -> Result<(), Problem> {
+    if client.image(reference.as_str()).await.is_ok() {
+        return Ok(());
+    }
+    pull(client, reference).await
+}
 
 async fn pull(client: &Client, reference: &Reference) -> Result<(), Problem> {
     let image = reference.as_str();
@@ -383,7 +392,29 @@ fn problem(image: &str, failure: impl Into<Failure>, helper: Option<&str>) -> Pr
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+    use crate::scripted::{Answer, ScriptedEngine};
+
+    #[tokio::test]
+    async fn what_others_pulled_meanwhile_is_not_pulled_again() {
+        let looked = Arc::new(AtomicBool::new(false));
+        let engine = ScriptedEngine::start(move |request, _| {
+            if !request.ends_with("/json") {
+                Answer::ok("{}")
+            } else if looked.swap(true, Ordering::Relaxed) {
+                Answer::ok(r#"{"Id": "sha256:1"}"#)
+            } else {
+                Answer::refusal(404, "no such image")
+            }
+        });
+        let images = Images::new(true, Duration::from_secs(60));
+        let reference = Reference::parse("tool:1", "test").unwrap();
+        let image = images.get(&engine.client().await, &reference).await;
+        assert_eq!(image.unwrap().id, "sha256:1");
+        assert_eq!(engine.count("POST"), 0);
+    }
 
     #[test]
     fn a_volume_below_the_workspace_is_refused() {

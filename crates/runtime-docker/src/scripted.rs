@@ -70,7 +70,7 @@ impl ScriptedEngine {
             budgets: Budgets {
                 connect: Duration::from_secs(5),
                 answer: Duration::from_secs(5),
-                work: Duration::from_millis(500),
+                work: Duration::from_secs(60),
             },
         };
         engine.connect().await.unwrap()

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
@@ -18,6 +18,9 @@ use rustix::io::Errno;
 /// Watches the directories of paths. Clones share one queue of the kernel.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watcher(Arc<Mutex<Option<Queue>>>);
+
+/// That of this process, while anybody has it: users have few queues.
+static SHARED: Mutex<Weak<Mutex<Option<Queue>>>> = Mutex::new(Weak::new());
 
 #[derive(Debug)]
 struct Queue {
@@ -43,6 +46,17 @@ pub(crate) struct Watch {
 }
 
 impl Watcher {
+    /// The one that all have who ask here at the same time.
+    pub(crate) fn shared() -> Self {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = shared.upgrade() {
+            return Self(queue);
+        }
+        let fresh = Self::default();
+        *shared = Arc::downgrade(&fresh.0);
+        fresh
+    }
+
     /// Watches every directory of `path`, which is absolute and has no links in it.
     ///
     /// # Errors
@@ -201,6 +215,12 @@ mod tests {
         }
         let left = watcher.lock().as_ref().map(|queue| queue.watched.len());
         assert_eq!(left, Some(0), "no watch is left");
+    }
+
+    #[test]
+    fn all_who_watch_share_one_queue() {
+        let (one, other) = (Watcher::shared(), Watcher::shared());
+        assert!(Arc::ptr_eq(&one.0, &other.0));
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Policy {
         Ok(Self {
             roots: roots.collect::<Result<_>>()?,
             sockets: candidates.sockets().map(Path::to_owned).collect(),
-            watcher: Watcher::default(),
+            watcher: Watcher::shared(),
         })
     }
 

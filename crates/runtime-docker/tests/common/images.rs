@@ -74,6 +74,17 @@ pub(crate) const LINKED: TestImage = TestImage {
     },
 };
 
+/// One whose programs are searched by way of the workspace first.
+pub(crate) const LEADING: TestImage = TestImage {
+    name: "prx-runtime-test/leading:1",
+    changes: &["ENV PATH=/opt/bin:/bin"],
+    prepare: |root| {
+        busybox(root)?;
+        std::fs::create_dir(root.join("opt"))?;
+        symlink("/workspace/bin", root.join("opt/bin"))
+    },
+};
+
 /// One with a volume below the place of the workspace.
 pub(crate) const INTRUSIVE: TestImage = TestImage {
     name: "prx-runtime-test/intrusive:1",

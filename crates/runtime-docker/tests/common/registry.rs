@@ -1,7 +1,7 @@
 //! A registry on loopback.
 
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,10 @@ use crate::images::{BUSYBOX, docker};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// `ana:swordfish`, as htpasswd keeps it.
 const HTPASSWD: &str = "ana:$2a$05$abcdefghijklmnopqrstuupWDwJQeCHYIBQy8WvkVB6ImhZ476YYy\n";
+
 /// Debian's registry.
 pub(crate) struct Registry {
     process: Child,
-    /// What it was asked for.
-    log: PathBuf,
     pub(crate) port: u16,
 }
 
@@ -48,12 +47,11 @@ impl Registry {
         );
         let path = dir.join(format!("{port}.yml"));
         std::fs::write(&path, config).unwrap();
-        let log = dir.join(format!("{port}.log"));
         let spawned = Command::new("docker-registry")
             .arg("serve")
             .arg(&path)
             .stdin(Stdio::null())
-            .stdout(std::fs::File::create(&log).unwrap())
+            .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
         let Ok(process) = spawned else {
@@ -65,19 +63,12 @@ impl Registry {
             assert!(begin.elapsed() < PATIENCE, "the registry does not listen");
             std::thread::sleep(Duration::from_millis(20));
         }
-        Some(Self { process, log, port })
+        Some(Self { process, port })
     }
 
     /// The name that the common image has there.
     pub(crate) fn name(&self, name: &str) -> String {
         format!("127.0.0.1:{}/{name}:1", self.port)
-    }
-
-    /// How often it was asked for what has this in its path.
-    pub(crate) fn asked_for(&self, what: &str) -> usize {
-        let log = std::fs::read_to_string(&self.log).unwrap();
-        let request = |line: &&str| line.contains("HTTP/1.1\"") && line.contains(what);
-        log.lines().filter(request).count()
     }
 
     /// Has it have the common image, which the engine then has under its own name only.

@@ -4,7 +4,8 @@ use prx_runtime_core::config::Config;
 use prx_runtime_core::{ErrorKind, ExecutionRequest, RuntimeAdapter};
 use prx_runtime_docker::DockerRuntime;
 
-use crate::support::{count, need_engine, runtime};
+use crate::requests::{Recorder, engine_socket};
+use crate::support::{need_engine, runtime};
 
 #[test]
 fn a_configuration_that_cannot_be_meant() {
@@ -58,8 +59,15 @@ async fn a_socket_where_nobody_listens() {
 #[tokio::test]
 async fn what_only_the_engine_knows() {
     need_engine!();
+    let Some(engine) = engine_socket() else {
+        return;
+    };
     let dir = tempfile::tempdir().unwrap();
-    let runtime = runtime("oci_runtime = \"no-such-runtime\"");
+    let recorder = Recorder::start(engine, None);
+    let runtime = runtime(&format!(
+        "oci_runtime = \"no-such-runtime\"\nsocket = {:?}",
+        recorder.socket()
+    ));
     let request = || ExecutionRequest::program("true").working_dir(dir.path());
     let error = runtime.run(request()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
@@ -73,5 +81,5 @@ async fn what_only_the_engine_knows() {
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
-    assert_eq!(count("name=prx-mark"), 0);
+    assert_eq!(recorder.count("POST /containers/create"), 0);
 }

@@ -8,7 +8,7 @@ use prx_runtime_docker::DockerRuntime;
 
 use crate::podman::Podman;
 use crate::private::PrivateEngine;
-use crate::support::need_engine;
+use crate::support::{eventually, need_engine};
 
 /// A directory that the engine of `config` does not see is refused by name; without it commands run.
 async fn is_noticed(config: &mut Config, work: &Path) {
@@ -43,7 +43,10 @@ async fn docker_with_other_files_is_noticed() {
     };
     engine.is_up().await;
     is_noticed(&mut engine.equip(), work.path()).await;
-    assert_eq!(engine.ask(&["ps", "-aq"]).unwrap(), "");
+    eventually("nothing is left", || {
+        engine.ask(&["ps", "-aq"]).as_deref() == Ok("")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,5 +56,8 @@ async fn podman_with_other_files_is_noticed() {
         return;
     };
     is_noticed(&mut podman.config(), work.path()).await;
-    assert_eq!(podman.ask(&["ps", "-aq"]).unwrap(), "");
+    eventually("nothing is left", || {
+        podman.ask(&["ps", "-aq"]).as_deref() == Ok("")
+    })
+    .await;
 }

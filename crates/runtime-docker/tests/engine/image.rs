@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use prx_runtime_core::{ErrorKind, ExecutionRequest, RuntimeAdapter, Stdin};
 use tokio::io::AsyncReadExt;
 
-use crate::images::{BRIEF, BUSYBOX, SHELLLESS, WILFUL, docker};
+use crate::images::{BRIEF, BUSYBOX, LEADING, SHELLLESS, WILFUL, docker};
 use crate::support::{container_of, eventually, image, need_engine, runtime, sh};
 
 #[tokio::test]
@@ -100,6 +100,31 @@ async fn a_script_that_hides_itself_did_run() {
         assert_eq!(output.exit_code, code, "{output:?}");
         assert!(dir.path().join("done").exists());
     }
+}
+
+#[tokio::test]
+async fn a_script_that_an_image_only_leads_to_did_run() {
+    need_engine!();
+    let runtime = runtime(&format!("image = {:?}", image(&LEADING)));
+    for (hide, code) in [("rm", 127), ("chmod 644", 126)] {
+        let dir = tempfile::tempdir().unwrap();
+        let bin = dir.path().join("bin");
+        std::fs::create_dir(&bin).unwrap();
+        let text = format!(
+            "#!/bin/sh\necho here >done\n{hide} bin/script\n\
+             echo '[FATAL tini (8)] exec script failed: x' >&2\nexit {code}\n"
+        );
+        std::fs::write(bin.join("script"), text).unwrap();
+        std::fs::set_permissions(bin.join("script"), PermissionsExt::from_mode(0o755)).unwrap();
+        let request = ExecutionRequest::program("script").working_dir(dir.path());
+        let output = runtime.run(request).await.unwrap();
+        assert_eq!(output.exit_code, code, "{output:?}");
+        assert!(dir.path().join("done").exists());
+    }
+    // What is in none of its directories is missing all the same, as far as can be told.
+    let dir = tempfile::tempdir().unwrap();
+    let request = ExecutionRequest::program("no-such-program").working_dir(dir.path());
+    assert_eq!(runtime.run(request).await.unwrap().exit_code, 127);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use prx_runtime_core::{ExecutionRequest, RuntimeAdapter, Termination};
 
 use crate::images::docker;
-use crate::support::{container_of, need_engine, runtime, sh};
+use crate::support::{container_of, eventually, need_engine, runtime, sh};
 
 #[tokio::test]
 async fn a_kept_container_says_its_id() {
@@ -44,10 +44,10 @@ async fn one_that_is_ended_is_kept_as_well() {
         .unwrap();
     assert_eq!(output.termination, Termination::TimedOut);
     let id = output.kept.unwrap();
-    assert_eq!(
-        docker(&["inspect", &id, "--format", "{{.State.Running}}"]).unwrap(),
-        "false"
-    );
+    eventually("it has ended", || {
+        docker(&["inspect", &id, "--format", "{{.State.Running}}"]).as_deref() == Ok("false")
+    })
+    .await;
     docker(&["rm", &id]).unwrap();
 }
 
@@ -56,5 +56,6 @@ async fn without_it_nothing_is_kept() {
     need_engine!();
     let output = sh(&runtime(""), "true").await;
     assert_eq!(output.kept, None);
-    assert!(docker(&["inspect", &container_of(output.id.unwrap())]).is_err());
+    let container = container_of(output.id.unwrap());
+    eventually("it is gone", || docker(&["inspect", &container]).is_err()).await;
 }

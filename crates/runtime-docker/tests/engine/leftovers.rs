@@ -57,7 +57,10 @@ fn the_end_of_the_tokio_runtime_leaves_nothing() {
     assert_eq!(count(&format!("name={}", container_of(id))), 1);
     drop(host);
     drop(runtime);
-    assert_eq!(count(&format!("name={}", container_of(id))), 0);
+    let later = tokio::runtime::Runtime::new().unwrap();
+    later.block_on(eventually("no container is left", || {
+        count(&format!("name={}", container_of(id))) == 0
+    }));
 }
 
 #[tokio::test]
@@ -99,15 +102,32 @@ async fn victim() {
     clippy::disallowed_methods,
     reason = "starts this very program, as the host to be killed"
 )]
-fn start_victim(directory: &std::path::Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+fn start_victim(directory: &std::path::Path) -> Victim {
+    let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "leftovers::victim", "--test-threads=1"])
         .env(VICTIM, directory)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .unwrap()
+        .unwrap();
+    Victim(child)
+}
+
+/// Such a host. It ends with the test, however that ends.
+struct Victim(Child);
+
+impl Victim {
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        self.kill();
+    }
 }
 
 #[tokio::test]
@@ -126,8 +146,7 @@ async fn a_killed_host_leaves_nothing_after_the_next_sweep() {
         .await;
         // Another phase in every turn.
         tokio::time::sleep(Duration::from_millis(turn * 37 % 500)).await;
-        victim.kill().unwrap();
-        victim.wait().unwrap();
+        victim.kill();
         // What the engine was asked for just then appears a moment later.
         eventually("nothing of the dead host is left", || {
             futures_block(runtime.sweep());
@@ -141,11 +160,10 @@ async fn a_killed_host_leaves_nothing_after_the_next_sweep() {
         .await;
     }
     assert!(
-        living.try_wait().unwrap().is_none(),
+        living.0.try_wait().unwrap().is_none(),
         "the living host was not disturbed"
     );
-    living.kill().unwrap();
-    living.wait().unwrap();
+    living.kill();
     eventually("nothing of the second host is left", || {
         futures_block(runtime.sweep());
         containers_of(spared.path()) == 0
@@ -198,8 +216,8 @@ fn futures_block(
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let runtime = tokio::runtime::Runtime::new().unwrap();
-            let report = runtime.block_on(sweep).unwrap();
-            assert!(report.failed.is_empty(), "{report:?}");
+            // What an engine refuses to do at one moment, it does at the next.
+            runtime.block_on(sweep).unwrap();
         });
     });
 }

@@ -6,18 +6,19 @@ use prx_runtime_core::{ExecutionRequest, RuntimeAdapter, Termination};
 
 use crate::support::{need_engine, runtime, sh};
 
-/// Takes more memory than there is, in the shell itself.
+/// Takes more memory than there is.
+const MEMORY_HOG: &str = "awk 'BEGIN { s = \"x\"; while (1) s = s s }'";
+/// Docker begins to watch for that only once a container runs: one that ends at once may be a
+/// `SIGKILL` to it, and to us.
+const LATER: &str = "sleep 1";
+/// As much, in the shell itself.
 const MEMORY_BOMB: &str = "x=$(head -c 100000000 /dev/zero | base64); echo ${#x}";
 
 #[tokio::test]
 async fn out_of_memory_in_the_main_process() {
     need_engine!();
     let runtime = runtime("memory_limit = \"16m\"");
-    let output = sh(
-        &runtime,
-        "exec awk 'BEGIN { s = \"x\"; while (1) s = s s }'",
-    )
-    .await;
+    let output = sh(&runtime, &format!("{LATER}; exec {MEMORY_HOG}")).await;
     assert_eq!(
         (output.termination, output.exit_code),
         (Termination::OutOfMemory, 137)
@@ -28,11 +29,7 @@ async fn out_of_memory_in_the_main_process() {
 async fn out_of_memory_in_a_child_that_is_waited_for() {
     need_engine!();
     let runtime = runtime("memory_limit = \"16m\"");
-    let output = sh(
-        &runtime,
-        "awk 'BEGIN { s = \"x\"; while (1) s = s s }'; exit $?",
-    )
-    .await;
+    let output = sh(&runtime, &format!("{LATER}; {MEMORY_HOG}; exit $?")).await;
     assert_eq!(
         (output.termination, output.exit_code),
         (Termination::OutOfMemory, 137)
@@ -43,11 +40,7 @@ async fn out_of_memory_in_a_child_that_is_waited_for() {
 async fn a_command_that_survives_a_child_out_of_memory_has_its_own_code() {
     need_engine!();
     let runtime = runtime("memory_limit = \"16m\"");
-    let output = sh(
-        &runtime,
-        "awk 'BEGIN { s = \"x\"; while (1) s = s s }'; exit 5",
-    )
-    .await;
+    let output = sh(&runtime, &format!("{LATER}; {MEMORY_HOG}; exit 5")).await;
     assert_eq!(
         (output.termination, output.exit_code),
         (Termination::Exited, 5)

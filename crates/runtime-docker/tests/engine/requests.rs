@@ -19,9 +19,34 @@ pub(crate) struct Recorder {
     lines: Arc<Mutex<Vec<String>>>,
 }
 
-/// Before a request whose path ends so is passed on, this is done with that directory.
-pub(crate) type Hold = (&'static str, PathBuf, Act);
+/// Before the first request whose path ends so is passed on, this is done with that directory.
+/// Others like it wait meanwhile.
+pub(crate) struct Hold {
+    path: &'static str,
+    directory: PathBuf,
+    act: Mutex<Option<Act>>,
+}
 type Act = fn(&Path);
+
+impl Hold {
+    fn new(path: &'static str, directory: &Path, act: Act) -> Self {
+        Self {
+            path,
+            directory: directory.to_owned(),
+            act: Mutex::new(Some(act)),
+        }
+    }
+
+    fn see(&self, line: &str) {
+        let target = line.split(['?', ' ']).nth(1);
+        if target.is_some_and(|target| target.ends_with(self.path)) {
+            let mut act = self.act.lock().unwrap();
+            if let Some(act) = act.take() {
+                act(&self.directory);
+            }
+        }
+    }
+}
 
 impl Recorder {
     pub(crate) fn start(engine: PathBuf, hold: Option<Hold>) -> Self {
@@ -29,13 +54,14 @@ impl Recorder {
         let listener = UnixListener::bind(dir.path().join("engine.sock")).unwrap();
         let lines = Arc::<Mutex<Vec<String>>>::default();
         let seen = Arc::clone(&lines);
+        let hold = Arc::new(hold);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 tokio::spawn(pass_on(
                     client,
                     engine.clone(),
                     Arc::clone(&seen),
-                    hold.clone(),
+                    Arc::clone(&hold),
                 ));
             }
         });
@@ -44,6 +70,12 @@ impl Recorder {
 
     pub(crate) fn socket(&self) -> PathBuf {
         self.dir.path().join("engine.sock")
+    }
+
+    /// How many requests began so.
+    pub(crate) fn count(&self, begin: &str) -> usize {
+        let lines = self.lines.lock().unwrap();
+        lines.iter().filter(|line| line.starts_with(begin)).count()
     }
 
     /// `METHOD /path`, with ids and queries made alike.
@@ -80,7 +112,7 @@ async fn pass_on(
     mut client: UnixStream,
     engine: PathBuf,
     seen: Arc<Mutex<Vec<String>>>,
-    hold: Option<Hold>,
+    hold: Arc<Option<Hold>>,
 ) {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -91,13 +123,8 @@ async fn pass_on(
         }
     }
     let line = String::from_utf8_lossy(&head).trim().to_owned();
-    if let Some((path, directory, act)) = &hold
-        && line
-            .split(['?', ' '])
-            .nth(1)
-            .is_some_and(|target| target.ends_with(path))
-    {
-        act(directory);
+    if let Some(hold) = &*hold {
+        hold.see(&line);
     }
     seen.lock().unwrap().push(line);
     let mut engine = UnixStream::connect(engine).await.unwrap();
@@ -107,9 +134,6 @@ async fn pass_on(
 
 /// What an attacker would do: the directory becomes a link to another one.
 fn swap(directory: &Path) {
-    if directory.is_symlink() {
-        return;
-    }
     std::fs::rename(directory, directory.with_extension("moved")).unwrap();
     std::os::unix::fs::symlink("/etc", directory).unwrap();
 }
@@ -124,7 +148,7 @@ fn swap_and_back(directory: &Path) {
     std::fs::remove_file(link).unwrap();
 }
 
-fn engine_socket() -> Option<PathBuf> {
+pub(crate) fn engine_socket() -> Option<PathBuf> {
     let host = docker(&[
         "context",
         "inspect",
@@ -205,7 +229,8 @@ async fn a_directory_that_is_swapped_meanwhile_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let work = dir.path().join("work");
         std::fs::create_dir(&work).unwrap();
-        let recorder = Recorder::start(engine.clone(), Some((moment, work.clone(), act)));
+        let hold = Hold::new(moment, &work, act);
+        let recorder = Recorder::start(engine.clone(), Some(hold));
         let runtime = runtime(&format!("socket = {:?}", recorder.socket()));
         let request = ExecutionRequest::program("sleep")
             .arg("60")
@@ -236,7 +261,7 @@ async fn a_directory_that_is_gone_at_the_start_is_not_a_missing_program() {
     let work = dir.path().join("work");
     std::fs::create_dir(&work).unwrap();
     let gone = |directory: &Path| std::fs::remove_dir(directory).unwrap();
-    let recorder = Recorder::start(engine, Some(("/start", work.clone(), gone)));
+    let recorder = Recorder::start(engine, Some(Hold::new("/start", &work, gone)));
     let runtime = runtime(&format!("socket = {:?}", recorder.socket()));
     let request = ExecutionRequest::program("ls").working_dir(&work);
     let error = runtime.run(request).await.unwrap_err();

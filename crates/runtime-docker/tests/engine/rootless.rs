@@ -18,14 +18,14 @@ const OTHER: u32 = 4321;
 /// `None`, with the reason printed, where there is none.
 fn service() -> Option<Podman> {
     if !is_installed() || !rustix::process::geteuid().is_root() {
-        skipped("it needs podman, and root to become another user");
+        prx_fixtures::skip("podman", "it needs podman, and root to become another user");
         return None;
     }
     let made = Podman::start_rootless(USER).and_then(|podman| {
         podman.make(&BUSYBOX)?;
         Ok(podman)
     });
-    made.map_err(|error| skipped(&format!("no rootless podman: {error}")))
+    made.map_err(|error| prx_fixtures::skip("podman", format!("no rootless podman: {error}")))
         .ok()
 }
 

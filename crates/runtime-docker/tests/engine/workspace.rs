@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
-use prx_runtime_core::{ErrorKind, ExecutionRequest, RuntimeAdapter};
+use prx_runtime_core::{ErrorKind, ExecutionRequest, RuntimeAdapter, Stdin};
 
 use crate::images::{INTRUSIVE, LINKED, docker};
-use crate::support::{count, image, need_engine, runtime, sh_in};
+use crate::support::{container_of, count, image, need_engine, runtime, sh_in};
 
 /// A user other than root, where the test may make things theirs.
 const OTHER: (u32, u32) = (4321, 4322);
@@ -174,15 +174,19 @@ async fn without_a_mount_there_is_scratch_space() {
 #[tokio::test]
 async fn nothing_of_an_image_is_stored_by_the_engine() {
     need_engine!();
-    let before = docker(&["volume", "ls", "-q"]).unwrap();
     let runtime = runtime(&format!("image = {:?}", image(&crate::images::WILFUL)));
     let dir = tempfile::tempdir().unwrap();
-    let output = sh_in(&runtime, "touch /data/file && echo scratch", dir.path()).await;
+    let request = ExecutionRequest::shell("touch /data/file && echo scratch && cat")
+        .stdin(Stdin::Piped)
+        .working_dir(dir.path());
+    let mut execution = runtime.spawn(request).await.unwrap();
+    let container = container_of(execution.id());
+    let mounts = "{{range .Mounts}}{{.Type}} {{.Destination}};{{end}}";
+    assert_eq!(
+        docker(&["inspect", &container, "--format", mounts]).unwrap(),
+        "bind /workspace;"
+    );
+    drop(execution.stdin.take());
+    let output = execution.wait().await.unwrap();
     assert_eq!(output.stdout.to_string(), "scratch\n", "{output:?}");
-    let after = docker(&["volume", "ls", "-q"]).unwrap();
-    let new = after
-        .lines()
-        .filter(|volume| !before.contains(volume))
-        .count();
-    assert_eq!(new, 0);
 }
