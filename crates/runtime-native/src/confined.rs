@@ -41,10 +41,11 @@ pub(crate) struct Confinement {
     report: Option<Reports>,
     /// Said by the report: nothing but the main process was left.
     alone: bool,
+    /// Before what is held: what dies with the thread, or was still being started by it, is gone by
+    /// then.
+    _thread: Thread,
     hold: Box<dyn Hold>,
     isolation: Arc<Isolation>,
-    /// Last: what dies with the thread is gone by then.
-    _thread: Thread,
 }
 
 impl fmt::Debug for Confinement {
@@ -141,8 +142,9 @@ pub(crate) async fn start(
 
 /// Starts the process of `launch` and waits until the command runs.
 ///
-/// Where this is dropped, the thread is waited for before the descriptors that it knows by their
-/// numbers are closed: the order of the variables here.
+/// Where this is dropped, the order of the variables here counts: first the processes end, then the
+/// thread, then what holds them, such as a group that has to be empty, and at last the descriptors
+/// that the thread knows by their numbers are closed.
 async fn attempt(
     launch: Launch,
     cookie: Cookie,
@@ -177,6 +179,14 @@ async fn attempt(
         with_launcher: report.is_some(),
     };
     let (thread, spawned) = Thread::start(start).map_err(Failure::Io)?;
+    // Before the processes, which end before what holds them is given up.
+    let mut confinement = Confinement {
+        report,
+        alone: false,
+        _thread: thread,
+        hold,
+        isolation,
+    };
     let spawned = spawned
         .await
         .map_err(|_| Failure::Io(io::Error::other("the thread that starts it ended")))?;
@@ -185,13 +195,6 @@ async fn attempt(
     drop(streams.theirs);
     let mut started =
         Leader::adopt(spawned?, streams.stdin, streams.stdout_and_stderr).map_err(Failure::Io)?;
-    let mut confinement = Confinement {
-        report,
-        alone: false,
-        hold,
-        isolation,
-        _thread: thread,
-    };
     meet_launcher(&mut confinement, &mut started).await?;
     Ok((started, confinement))
 }

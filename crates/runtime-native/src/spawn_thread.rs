@@ -9,8 +9,9 @@ use std::marker::PhantomData;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -20,6 +21,9 @@ use crate::tree::{Cookie, Spawned};
 
 /// The thread starts one process and then waits.
 const STACK: usize = 256 * 1024;
+/// How long a thread that is not needed any more is waited for. What takes longer is the start of a
+/// process from a file system that does not answer, which nothing can interrupt.
+const ENDING: Duration = Duration::from_secs(1);
 
 /// What the thread needs to start the process. Descriptors by their numbers: the thread has a table
 /// of its own, in which they are copies.
@@ -40,7 +44,8 @@ pub(crate) struct Start {
 
 impl Start {
     /// Starts the process from this thread, which is not good for much else afterwards.
-    fn run(self, _own: &OwnTable) -> Result<Spawned, Failure> {
+    fn run(self, own: &OwnTable) -> Result<Spawned, Failure> {
+        own.close_on_exec().map_err(Failure::Io)?;
         for fd in &self.inherited {
             // SAFETY: only a flag is changed, in the table that this thread has for itself.
             if unsafe { libc::fcntl(*fd, libc::F_SETFD, 0) } == -1 {
@@ -78,29 +83,45 @@ impl Start {
 ///
 /// Whoever has one may close descriptors by their numbers. Nobody else may: the table would be that
 /// of the whole host.
-struct OwnTable(PhantomData<*const ()>);
+struct OwnTable {
+    close_on_exec: bool,
+    /// Of one thread.
+    _thread: PhantomData<*const ()>,
+}
 
 impl OwnTable {
-    /// From here on this thread's descriptors are its own, and none of them is inherited unless
-    /// that is said of it: neither by what this thread starts nor, by way of this thread, by what
-    /// others do.
+    fn new(close_on_exec: bool) -> Self {
+        Self {
+            close_on_exec,
+            _thread: PhantomData,
+        }
+    }
+
+    /// From here on this thread's descriptors are its own.
     fn take() -> io::Result<Self> {
         // One call does both, and filters of container engines let it pass.
         let flags = libc::CLOSE_RANGE_UNSHARE | libc::CLOSE_RANGE_CLOEXEC;
         // SAFETY: nothing is closed, and the thread is ours.
         if unsafe { close_range(3, flags) }.is_ok() {
-            return Ok(Self(PhantomData));
+            return Ok(Self::new(true));
         }
         // SAFETY: the thread is ours; it holds no descriptor that anybody else would close by it.
         if unsafe { libc::unshare(libc::CLONE_FILES) } == -1 {
             return Err(io::Error::last_os_error());
         }
-        let own = Self(PhantomData);
-        own.each(3, |fd| {
+        Ok(Self::new(false))
+    }
+
+    /// From here on none of them is inherited unless that is said of it: neither by what this
+    /// thread starts nor, by way of this thread, by what others do.
+    fn close_on_exec(&self) -> io::Result<()> {
+        if self.close_on_exec {
+            return Ok(());
+        }
+        self.each(3, |fd| {
             // SAFETY: only a flag is changed, in a table of this thread's own.
             let _ = unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
-        })?;
-        Ok(own)
+        })
     }
 
     /// Calls `each` with every descriptor from `first` on, for kernels that know no ranges.
@@ -144,7 +165,17 @@ unsafe fn close_range(first: libc::c_uint, flags: libc::c_uint) -> io::Result<()
 /// parent dies with the thread that started it.
 pub(crate) struct Thread {
     stop: Option<mpsc::Sender<()>>,
+    words: mpsc::Receiver<Word>,
     handle: Option<JoinHandle<()>>,
+}
+
+/// What the thread says, apart from what comes of the start. That it ends is said by its silence.
+enum Word {
+    /// The numbers that it knows are not those of the process any more, or will not be used.
+    Apart,
+    /// What it started, if nobody waits for that any more: to be ended by a thread whose
+    /// descriptors are those of the process.
+    Returned(Spawned),
 }
 
 /// What comes of a start.
@@ -154,28 +185,50 @@ impl Thread {
     pub(crate) fn start(start: Start) -> io::Result<(Self, Outcome)> {
         let (done, spawned) = oneshot::channel();
         let (stop, stopped) = mpsc::channel::<()>();
+        let (say, words) = mpsc::channel();
         let handle = std::thread::Builder::new()
             .name("prx-runtime-spawn".into())
             .stack_size(STACK)
             .spawn(move || {
                 let own = OwnTable::take();
+                let _ = say.send(Word::Apart);
                 let outcome = match &own {
                     Ok(own) => start.run(own),
-                    Err(error) => Err(Failure::Descriptors(copy(error))),
+                    Err(error) => Err(of_table(error)),
                 };
-                // Whoever waited may have gone; then the process goes with what was sent. Sending
-                // comes before the table goes: a sleeping runtime is woken through a descriptor.
-                drop(done.send(outcome));
+                // Sending comes before the table goes: a sleeping runtime is woken through a
+                // descriptor.
+                if let Err(Ok(unwanted)) = done.send(outcome)
+                    && let Err(unwanted) = say.send(Word::Returned(unwanted))
+                {
+                    // It is ended from here, perhaps by a thread that shares the table: what lies
+                    // in it is closed once both have ended.
+                    drop(unwanted);
+                    std::mem::forget(own);
+                    return;
+                }
                 drop(own);
                 let _ = stopped.recv();
             })?;
-        Ok((
-            Self {
-                stop: Some(stop),
-                handle: Some(handle),
-            },
-            spawned,
-        ))
+        let thread = Self {
+            stop: Some(stop),
+            words,
+            handle: Some(handle),
+        };
+        Ok((thread, spawned))
+    }
+}
+
+/// Why there is no table.
+fn of_table(error: &io::Error) -> Failure {
+    let forbidden = matches!(
+        error.raw_os_error(),
+        Some(libc::EPERM | libc::EACCES | libc::ENOSYS)
+    );
+    if forbidden {
+        Failure::Descriptors(copy(error))
+    } else {
+        Failure::Io(copy(error))
     }
 }
 
@@ -189,9 +242,27 @@ fn copy(error: &io::Error) -> io::Error {
 impl Drop for Thread {
     fn drop(&mut self) {
         self.stop = None;
-        if let Some(handle) = self.handle.take() {
-            // It only has to wake up.
-            let _ = handle.join();
+        // Until the thread is apart, its numbers are those of the process. It has nothing to wait
+        // for before that.
+        let mut word = self
+            .words
+            .recv()
+            .map_err(|_| RecvTimeoutError::Disconnected);
+        let silence = loop {
+            match word {
+                Ok(Word::Apart) => {}
+                // What nobody waits for any more ends here.
+                Ok(Word::Returned(unwanted)) => drop(unwanted),
+                Err(silence) => break silence,
+            }
+            word = self.words.recv_timeout(ENDING);
+        };
+        match (silence, self.handle.take()) {
+            (RecvTimeoutError::Disconnected, Some(handle)) => drop(handle.join()),
+            _ => tracing::warn!(
+                "a thread that starts a command is left behind: the program or its directory lies \
+                 on a file system that does not answer"
+            ),
         }
     }
 }

@@ -13,8 +13,9 @@ use crate::error;
 /// the user then, or only such that a variable names.
 const SHELLS: [&str; 7] = ["sh", "dash", "bash", "ash", "ksh", "mksh", "zsh"];
 
-/// Enough for an entry of any account database.
-const ENTRY: usize = 64 * 1024;
+/// Enough for an entry of nearly any account database, and for one of any.
+const ENTRY: usize = 4 * 1024;
+const MOST: usize = 16 << 20;
 
 /// Whether firejail can start a command for the account of this process.
 pub(crate) fn check() -> Result<()> {
@@ -57,7 +58,11 @@ fn login_shell() -> Option<PathBuf> {
 pub(crate) fn home() -> Result<Option<PathBuf>> {
     let user = rustix::process::geteuid().as_raw();
     let home = text_of(user, |entry| entry.pw_dir).map_err(|error| {
-        let hint = error::remedy(&error);
+        let hint = if error::is_shortage(&error) {
+            error::remedy(&error).to_owned()
+        } else {
+            format!("the database of accounts has to answer: try `getent passwd {user}`")
+        };
         Error::new(
             error::kind(&error),
             format!(
@@ -78,22 +83,31 @@ fn text_of(
     let mut text = vec![0; ENTRY];
     let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
     let mut found = std::ptr::null_mut();
-    // SAFETY: the entry and the text are as long as is said, and live longer than what points there.
-    let failed = unsafe {
-        libc::getpwuid_r(
-            user,
-            entry.as_mut_ptr(),
-            text.as_mut_ptr(),
-            text.len(),
-            &raw mut found,
-        )
-    };
-    // Systems disagree on which numbers say that there is no such account.
-    let error = io::Error::from_raw_os_error(failed);
-    if failed != 0 && error::is_shortage(&error) {
-        return Err(error);
+    loop {
+        // SAFETY: the entry and the text are as long as is said, and live longer than what points
+        // there.
+        let failed = unsafe {
+            libc::getpwuid_r(
+                user,
+                entry.as_mut_ptr(),
+                text.as_mut_ptr(),
+                text.len(),
+                &raw mut found,
+            )
+        };
+        let error = io::Error::from_raw_os_error(failed);
+        match failed {
+            libc::EINTR => {}
+            libc::ERANGE if text.len() < MOST => text.resize(text.len() * 4, 0),
+            // The database was asked and did not answer.
+            libc::EAGAIN | libc::EIO | libc::ERANGE | libc::ETIMEDOUT => return Err(error),
+            _ if error::is_shortage(&error) => return Err(error),
+            // Of the others, systems disagree on which say that there is no such account, or that
+            // they know no such database.
+            _ => break,
+        }
     }
-    if failed != 0 || found.is_null() {
+    if found.is_null() {
         return Ok(None);
     }
     // SAFETY: it was found, so the entry is filled.

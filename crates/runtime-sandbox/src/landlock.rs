@@ -72,7 +72,7 @@ impl Ruleset {
 
     /// What a thread does to itself before it starts a command under `rules`.
     pub(crate) fn for_thread(&self, rules: Vec<Rule>) -> Result<ThreadHook> {
-        let grants = grants(&rules).map_err(failed)?;
+        let grants = grants(&rules)?;
         let ruleset = self.build(grants).map_err(failed)?;
         let filter = self.filter.clone();
         Ok(Arc::new(move || {
@@ -190,7 +190,7 @@ struct Grant {
 }
 
 /// What is given, so that what `rules` say holds.
-fn grants(rules: &[Rule]) -> io::Result<Vec<Grant>> {
+fn grants(rules: &[Rule]) -> Result<Vec<Grant>> {
     // By path and access, the outer first; reading is what holds where nothing is said.
     let mut tree: Vec<(PathBuf, Access)> = vec![
         (PathBuf::from("/"), Access::Read),
@@ -218,7 +218,7 @@ fn give(
     access: Access,
     tree: &[(PathBuf, Access)],
     grants: &mut Vec<Grant>,
-) -> io::Result<()> {
+) -> Result<()> {
     let below = || {
         tree.iter()
             .filter(|(inner, _)| inner != path && inner.starts_with(path))
@@ -232,13 +232,13 @@ fn give(
         .map(|first| Path::new(first.as_os_str()))
         .collect();
     let entries = match std::fs::read_dir(path) {
-        Err(error) if error::is_shortage(&error) => return Err(error),
+        Err(error) if error::is_shortage(&error) => return Err(unseen(path, error)),
         // What cannot be listed is not given.
         Err(_) => return Ok(()),
         Ok(entries) => entries,
     };
     for entry in entries {
-        let name = entry?.file_name();
+        let name = entry.map_err(|error| unseen(path, error))?.file_name();
         let child = path.join(&name);
         if !ways.contains(Path::new(&name)) {
             grants.extend(grant(&child, access)?);
@@ -250,14 +250,14 @@ fn give(
 }
 
 /// A grant for the file at `path`, if it is there and no link, which would be somebody else's.
-fn grant(path: &Path, access: Access) -> io::Result<Option<Grant>> {
+fn grant(path: &Path, access: Access) -> Result<Option<Grant>> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from) {
-        Err(error) if error::is_shortage(&error) => return Err(error),
+        Err(error) if error::is_shortage(&error) => return Err(unseen(path, error)),
         Err(_) => return Ok(None),
         Ok(file) => file,
     };
-    let kind = resolve::kind_of(&file)?;
+    let kind = resolve::kind_of(&file).map_err(|error| unseen(path, error))?;
     if kind == FileType::Symlink {
         return Ok(None);
     }
@@ -272,6 +272,32 @@ fn grant(path: &Path, access: Access) -> io::Result<Option<Grant>> {
     Ok(Some(Grant { file, rights }))
 }
 
-fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(ErrorKind::Refused, "the rules of Landlock cannot be made").with_source(error)
+/// What lies at `path` cannot be given.
+fn unseen(path: &Path, error: io::Error) -> Error {
+    let hint = error::remedy(&error);
+    Error::new(
+        error::kind(&error),
+        format!(
+            "`{}`, for which Landlock has a rule, cannot be looked at",
+            path.display()
+        ),
+    )
+    .with_source(error)
+    .with_hint(hint)
+}
+
+fn failed(error: ::landlock::RulesetError) -> Error {
+    const WHAT: &str = "the rules of Landlock cannot be made";
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    while let Some(known) = cause {
+        let system = known.downcast_ref::<io::Error>();
+        if let Some(system) = system.filter(|system| error::is_shortage(system)) {
+            let hint = error::remedy(system);
+            return Error::new(ErrorKind::Exhausted, WHAT)
+                .with_source(error)
+                .with_hint(hint);
+        }
+        cause = known.source();
+    }
+    Error::new(ErrorKind::Refused, WHAT).with_source(error)
 }

@@ -201,11 +201,17 @@ fn hanging_launcher(stage: &Stage) -> Result<(), Failed> {
     // As one does that waits for a file system which does not answer.
     put_program(stage, "bwrap", "exec sleep 600")?;
     let machine = Machine::current().with_programs_in(stage.outside());
-    let confiner = confiner_on(&machine, SandboxKind::Bubblewrap, &stage.config.security)?;
-    let runtime = NativeRuntime::confined(&stage.config, confiner)?;
+    let mut config = stage.config.clone();
+    config.security.sandbox.level = SandboxLevel::BestEffort;
+    config.security.resources.max_memory_mb = Some(64);
+    let confiner = confiner_on(&machine, SandboxKind::Bubblewrap, &config.security)?;
+    let runtime = NativeRuntime::confined(&config, confiner)?;
     let probe = block_on(runtime.probe());
     check!(!probe.available, "{}", probe.detail);
     check!(probe.detail.contains("does not start"), "{}", probe.detail);
+    // It is ended before the group in which it was.
+    let lasting = crate::resources::lasting_groups();
+    check!(lasting.is_empty(), "left: {lasting:?}");
     Ok(())
 }
 
