@@ -2,8 +2,8 @@
 //! that work, belong to no runtime (which would wait for them when it ends) and are shared with
 //! whatever parallelism the compiler has.
 //!
-//! No more than a few work at the same time: a module is held whole, and compiling one takes many
-//! times its size.
+//! No more than a few compile at the same time, which takes many times the size of a module. What
+//! has only to be read or loaded waits for nobody.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -37,30 +37,29 @@ pub(crate) fn start(job: impl FnOnce() + Send + 'static) -> Result<()> {
         })?;
     // The pool ends when its handle is gone and the job has been done.
     pool.spawn(|| {
-        let _turn = Turn::wait();
         // What a panic is about is on stderr by now, or wherever the host's own hook put it.
         let _ = catch_unwind(AssertUnwindSafe(job));
     });
     Ok(())
 }
 
-/// How many jobs work now.
+/// How many compile now.
 static WORKING: Mutex<usize> = Mutex::new(0);
 static ENDED: Condvar = Condvar::new();
 
-/// The right to work; dropping it gives it to the next.
-struct Turn;
+/// The right to compile; dropping it gives it to the next.
+pub(crate) struct Turn(());
 
 impl Turn {
     /// Blocks until there is one.
-    fn wait() -> Self {
+    pub(crate) fn wait() -> Self {
         let most = std::thread::available_parallelism().map_or(2, |cpus| cpus.get().max(2));
         let working = WORKING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut working = ENDED
             .wait_while(working, |working| *working >= most)
             .unwrap_or_else(PoisonError::into_inner);
         *working += 1;
-        Self
+        Self(())
     }
 }
 
@@ -77,11 +76,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_that_panics_ends_nothing_but_itself() {
-        // More of them than may work at once: each gives its turn back.
+        // More of them than may compile at once: each gives its turn back.
         for _ in 0..100 {
             let (done, outcome) = tokio::sync::oneshot::channel::<()>();
             start(move || {
                 let _done = done;
+                let _turn = Turn::wait();
                 panic!("as a compiler does on a module that it does not expect");
             })
             .unwrap();
@@ -89,6 +89,7 @@ mod tests {
         }
         let (done, outcome) = tokio::sync::oneshot::channel();
         start(move || {
+            let _turn = Turn::wait();
             let _ = done.send(7);
         })
         .unwrap();

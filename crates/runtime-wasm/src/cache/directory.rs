@@ -54,23 +54,23 @@ impl DiskCache {
                 }
             },
         };
-        let private = make_private(&directory);
-        let private = private.and_then(|()| above(&directory).map_err(|error| error.to_string()));
-        Ok(match private {
-            Ok(above) => Some(Self {
-                directory,
-                above,
-                max_size,
-            }),
-            Err(problem) => {
-                tracing::warn!(
-                    directory = %directory.display(),
-                    problem,
-                    "compiled modules are not kept"
-                );
-                None
-            }
-        })
+        Ok(
+            match make_private(&directory).and_then(|()| settle(&directory)) {
+                Ok((directory, above)) => Some(Self {
+                    directory,
+                    above,
+                    max_size,
+                }),
+                Err(problem) => {
+                    tracing::warn!(
+                        directory = %directory.display(),
+                        problem,
+                        "compiled modules are not kept"
+                    );
+                    None
+                }
+            },
+        )
     }
 
     /// Where the entries are.
@@ -199,10 +199,13 @@ fn default_directory() -> Option<PathBuf> {
     base.map(|base| base.join("prx-runtime").join("wasm"))
 }
 
-/// The directory and all that it lies in.
-fn above(directory: &Path) -> io::Result<Vec<Identity>> {
-    let directory = fs::canonicalize(directory)?;
-    directory.ancestors().map(identity).collect()
+/// The directory by a name without links, whoever may change those, and all that it lies in.
+fn settle(directory: &Path) -> Result<(PathBuf, Vec<Identity>), String> {
+    let settled = fs::canonicalize(directory).map_err(|error| error.to_string())?;
+    // A link may have been exchanged since.
+    make_private(&settled)?;
+    let above = settled.ancestors().map(identity).collect::<io::Result<_>>();
+    Ok((settled, above.map_err(|error| error.to_string())?))
 }
 
 #[cfg(unix)]

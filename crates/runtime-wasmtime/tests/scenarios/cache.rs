@@ -8,7 +8,7 @@ use std::time::Duration;
 use prx_fixtures::Guest;
 use prx_runtime_core::config::ByteSize;
 use prx_runtime_core::{ErrorKind, RuntimeAdapter as _};
-use prx_wasm_trials::Place;
+use prx_wasm_trials::{Place, config_path};
 
 use crate::common;
 
@@ -206,4 +206,22 @@ async fn no_guest_may_write_where_it_is() {
     assert!(compiled(&place, "three-memories").await.is_some());
     assert_eq!(entries(&place).len(), kept);
     assert!(compiled(&place, "three-memories").await.is_some());
+}
+
+#[tokio::test]
+async fn a_link_on_the_way_to_it_is_followed_once() {
+    let mut place = place();
+    let (away, link) = (place.root().join("away"), place.workspace().join("link"));
+    fs::create_dir(&away).unwrap();
+    std::os::unix::fs::symlink(&away, &link).unwrap();
+    place.config.runtime.wasm.cache_path = Some(config_path(&link.join("cache")));
+    let runtime = common::engine(&place);
+    runtime.compile("hello").await.unwrap();
+    // As a guest would that may write in the workspace.
+    fs::remove_file(&link).unwrap();
+    fs::create_dir_all(link.join("cache")).unwrap();
+    fs::set_permissions(link.join("cache"), fs::Permissions::from_mode(0o700)).unwrap();
+    runtime.compile("three-memories").await.unwrap();
+    assert_eq!(fs::read_dir(away.join("cache")).unwrap().count(), 2);
+    assert_eq!(fs::read_dir(link.join("cache")).unwrap().count(), 0);
 }
