@@ -154,7 +154,7 @@ impl std::fmt::Display for Host {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     fn host(machine: &str, boot: &str) -> Host {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     /// An owner whose pid no system gives, in this namespace.
-    fn gone() -> Owner {
+    pub(crate) fn gone() -> Owner {
         let current = Owner::current().to_string();
         let (_, rest) = current.split_once('-').unwrap();
         format!("{}-{rest}", u32::MAX).parse().unwrap()

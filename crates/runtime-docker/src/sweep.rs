@@ -4,14 +4,22 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bollard::models::ContainerSummaryStateEnum as State;
+use futures_util::StreamExt;
 use prx_runtime_core::{OwnerState, Result};
 use tokio::sync::OnceCell;
 
-use crate::engine::{Client, Removal};
+use crate::engine::{Answer, Client, Removal};
 use crate::labels::{self, Found};
 
 /// How long a start may wait for the sweep of what dead hosts left.
 const LIMIT: Duration = Duration::from_secs(5);
+/// How many containers are removed at the same time.
+const AT_ONCE: usize = 8;
+/// How often it is tried to remove one that somebody else removes, and one that the engine does not,
+/// and what lies between.
+const UNDERWAY: u32 = 100;
+const REFUSED: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(100);
 /// How long it is not tried again after it failed.
 const REST: Duration = Duration::from_secs(30);
 
@@ -44,6 +52,7 @@ pub(crate) async fn sweep(client: &Client, scope: Scope) -> Result<PruneReport> 
         return Ok(report);
     }
     let listener = client.listener().await;
+    let mut dead = Vec::new();
     for container in containers {
         let (Some(id), Some(labels)) = (container.id, container.labels) else {
             continue;
@@ -58,10 +67,25 @@ pub(crate) async fn sweep(client: &Client, scope: Scope) -> Result<PruneReport> 
         if spared || labels::owner_state(found, listener.as_ref()) != OwnerState::Dead {
             continue;
         }
-        match client.remove(&id).await {
+        dead.push(id);
+    }
+    let removals = dead.into_iter().map(|id| async {
+        let removal = remove(client, &id).await;
+        (id, removal)
+    });
+    let mut removals = futures_util::stream::iter(removals).buffer_unordered(AT_ONCE);
+    while let Some((id, removal)) = removals.next().await {
+        match removal {
             Ok(Removal::Removed) => report.removed.push(id),
             // Another sweep was faster.
-            Ok(Removal::WasNotThere | Removal::Underway) => {}
+            Ok(Removal::WasNotThere) => {}
+            Ok(Removal::Underway) => {
+                tracing::warn!(
+                    container = id,
+                    "somebody else removes it, and does not finish"
+                );
+                report.failed.push(id);
+            }
             Err(failure) => {
                 tracing::warn!(container = id, ?failure, "a container of a dead host stays");
                 report.failed.push(id);
@@ -69,6 +93,23 @@ pub(crate) async fn sweep(client: &Client, scope: Scope) -> Result<PruneReport> 
         }
     }
     Ok(report)
+}
+
+/// Removes a container, or waits for whoever does: what runs in it runs until it is gone.
+async fn remove(client: &Client, id: &str) -> Answer<Removal> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match client.remove(id).await {
+            Ok(Removal::Underway) if tries < UNDERWAY => {}
+            // It is only just starting or ending, or its files are in use for a moment.
+            Err(failure) if tries < REFUSED && failure.refusal().is_some() => {
+                tracing::debug!(container = id, ?failure, "tried again");
+            }
+            done => return done,
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
 /// The sweep before the first container: done by one for all who wait, and by another where that
@@ -146,6 +187,10 @@ impl FirstSweep {
 mod tests {
     use super::*;
 
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use crate::labels::tests::gone;
     use crate::scripted::{Answer, ScriptedEngine};
 
     fn lists(engine: &ScriptedEngine) -> usize {
@@ -178,6 +223,28 @@ mod tests {
         assert_eq!(lists(&engine), 2);
         sweep.pass(&client).await;
         assert_eq!(lists(&engine), 2);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_removed_at_once_is_tried_again() {
+        let mut labels = labels::labels(None, false);
+        labels.insert(labels::OWNER.to_owned(), gone().to_string());
+        let list = serde_json::json!([{"Id": "x", "Labels": labels}]).to_string();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let engine = ScriptedEngine::start(move |request, _| {
+            if !request.starts_with("DELETE") {
+                Answer::ok(&list)
+            } else {
+                match asked.fetch_add(1, Ordering::Relaxed) {
+                    0 => Answer::refusal(500, "it is starting"),
+                    1 => Answer::refusal(409, "removal is already in progress"),
+                    _ => Answer::refusal(404, "no such container"),
+                }
+            }
+        });
+        let report = sweep(&engine.client().await, Scope::Leftovers).await;
+        assert_eq!(report.unwrap(), PruneReport::default());
+        assert_eq!(engine.count("DELETE"), 3);
     }
 
     #[tokio::test]

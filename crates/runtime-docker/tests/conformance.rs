@@ -20,8 +20,8 @@ fn main() -> ExitCode {
         socket: None,
         image: images::BUSYBOX.name,
         ambient: &["HOME", "HOSTNAME", "PATH"],
-        // A container takes a third of a second of a processor to start.
-        at_once: 2,
+        // Starting a container takes a third of a second of a processor; trials wait for more.
+        at_once: 3,
         tokio_kinds: &TokioKind::ALL,
     })
 }
