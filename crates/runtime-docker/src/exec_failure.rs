@@ -3,16 +3,17 @@
 //! The init reports a program that it could not execute by its exit code and a line on stderr, as a
 //! shell reports its own. The line alone proves nothing, since a command could print it. So the file
 //! itself is looked for: in the workspace by us, before the start, since a command may change its own
-//! file; in the image by a container of it that is never started, which no command can have changed
-//! and in which the workspace is not mounted. What is not proved is the command's own end.
+//! file; in the image by a container of it that is never started, which no command can have changed.
+//! What such a container does not have, such as the workspace, is not looked at there. What is not
+//! proved is the command's own end.
 
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::ErrorKind::NotFound;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use prx_runtime_core::{Error, ExecutionId, Result};
+use prx_runtime_core::{Error, ErrorKind, ExecutionId, Result};
 
 use crate::container::Container;
 use crate::engine::{Answer, Client};
@@ -26,6 +27,10 @@ use crate::running::Command;
 
 /// How many links are followed.
 const LINKS: usize = 8;
+/// What a container has only once it runs.
+const LATER: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
+/// So the engines' inits, in a directory that the image may have elsewhere.
+const INITS: [&str; 2] = ["docker-init", "podman-init"];
 
 /// The error, if the program was never executed.
 pub(crate) async fn judge(
@@ -89,13 +94,15 @@ impl Search {
     /// directory of the host that is mounted there.
     pub(crate) fn new(program: &str, path: &str, directory: &str, source: Option<&str>) -> Self {
         let directory = plain(Path::new(directory));
+        // Where `..` leads, a link before it may decide.
+        let join = |place: &str, program: &str| -> PathBuf {
+            directory.join(place).join(program).components().collect()
+        };
         let files: Vec<_> = if program.contains('/') {
-            vec![plain(&directory.join(program))]
+            vec![join("", program)]
         } else {
             // A relative place is one of the working directory, and so is an empty one.
-            path.split(':')
-                .map(|place| plain(&directory.join(place).join(program)))
-                .collect()
+            path.split(':').map(|place| join(place, program)).collect()
         };
         let on_host = |file: &PathBuf| {
             let below = file.strip_prefix(&directory).ok()?;
@@ -117,6 +124,9 @@ impl Presence {
         let mut file = source.to_owned();
         let mut found = Self::Perhaps;
         for part in below {
+            if part == ".." {
+                return Self::Perhaps;
+            }
             file.push(part);
             found = match file.symlink_metadata() {
                 Ok(metadata) if metadata.is_symlink() => return Self::Perhaps,
@@ -168,7 +178,15 @@ async fn look(command: &Command, container: &Container) -> Result<Vec<Presence>>
             None => files.presence(file).await,
         });
     }
+    // Where somebody removed it meanwhile, nothing was in it.
+    let still_there = client.file(made.container.id(), "/").await;
     made.container.remove().await;
+    if still_there.map_err(failed)?.is_none() {
+        return Err(Error::new(
+            ErrorKind::Engine,
+            "the container that was looked at is gone",
+        ));
+    }
     found.into_iter().collect::<Answer<_>>().map_err(failed)
 }
 
@@ -183,7 +201,7 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// What lies at `file`. Every directory on the way is looked at: what a link leads into the
+    /// What lies at `file`, found as the kernel would, link by link. What a link leads to the
     /// workspace, a command may have changed.
     async fn presence(&mut self, file: &Path) -> Answer<Presence> {
         let mut links = 0;
@@ -191,8 +209,15 @@ impl Files<'_> {
         let mut way = parts(file);
         let mut found = Presence::Inert;
         while let Some(part) = way.pop() {
+            if part == ".." {
+                path.pop();
+                found = Presence::Inert;
+                continue;
+            }
+            let is_init = INITS.iter().any(|init| part == *init);
             path.push(part);
-            if self.mounted.is_some_and(|place| path.starts_with(place)) {
+            let mut unseen = LATER.iter().map(Path::new).chain(self.mounted);
+            if is_init || unseen.any(|place| path.starts_with(place)) {
                 return Ok(Presence::Perhaps);
             }
             let Some(file) = self.look(&path).await? else {
@@ -204,8 +229,13 @@ impl Files<'_> {
                 Some(_) if links == LINKS => return Ok(Presence::Perhaps),
                 Some(target) => {
                     links += 1;
-                    way.extend(parts(&plain(&path.with_file_name(target))));
-                    path = PathBuf::from("/");
+                    let target = Path::new(target);
+                    way.extend(parts(target));
+                    if target.is_absolute() {
+                        path = PathBuf::from("/");
+                    } else {
+                        path.pop();
+                    }
                     Presence::Inert
                 }
             };
@@ -224,9 +254,13 @@ impl Files<'_> {
     }
 }
 
-/// The names that make up an absolute path, the last first.
+/// The steps of a path, the last first.
 fn parts(path: &Path) -> Vec<OsString> {
-    let mut parts: Vec<_> = path.iter().skip(1).map(OsStr::to_owned).collect();
+    let step = |part: Component<'_>| match part {
+        Component::Normal(_) | Component::ParentDir => Some(part.as_os_str().to_owned()),
+        _ => None,
+    };
+    let mut parts: Vec<_> = path.components().filter_map(step).collect();
     parts.reverse();
     parts
 }
@@ -236,6 +270,71 @@ mod tests {
     use super::*;
 
     use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use crate::scripted::{Answer, ScriptedEngine};
+
+    #[tokio::test]
+    async fn files_are_found_as_the_kernel_finds_them() {
+        let file = |mode: u32, target: &str| -> Option<File> {
+            let file = serde_json::json!({"mode": mode, "linkTarget": target});
+            Some(serde_json::from_value(file).unwrap())
+        };
+        let directories = [
+            "/bin",
+            "/etc",
+            "/opt",
+            "/usr",
+            "/usr/bin",
+            "/usr/lib",
+            "/usr/lib/deep",
+        ];
+        let links = [
+            ("/sbin", "bin"),
+            ("/opt/bin", "/w/bin"),
+            ("/usr/bin/up", "../../bin/x"),
+            ("/a", "/a"),
+            ("/deep", "/usr/lib/deep"),
+        ];
+        let directories = directories.map(|path| (path, file(1 << 31 | 0o755, "")));
+        let links = links.map(|(path, target)| (path, file(1 << 27 | 0o777, target)));
+        let image = directories
+            .into_iter()
+            .chain(links)
+            .chain([("/bin/x", file(0o755, ""))]);
+        // Of nothing else the engine knows.
+        let engine = ScriptedEngine::start(|_, _| Answer::refusal(404, "no such file"));
+        let client = engine.client().await;
+        let mut files = Files {
+            client: &client,
+            container: "x",
+            mounted: Some(Path::new("/w")),
+            known: image.map(|(path, file)| (path.into(), file)).collect(),
+        };
+        for (file, expected) in [
+            ("/bin/x", Presence::Perhaps),
+            ("/bin/none", Presence::Missing),
+            ("/none/bin/x", Presence::Missing),
+            ("/etc", Presence::Inert),
+            ("/", Presence::Inert),
+            ("/sbin/x", Presence::Perhaps),
+            ("/sbin/none", Presence::Missing),
+            ("/usr/bin/up", Presence::Perhaps),
+            // A link decides where `..` leads.
+            ("/deep/../../../bin/x", Presence::Perhaps),
+            ("/deep/../none", Presence::Missing),
+            // Round and round.
+            ("/a", Presence::Perhaps),
+            // In the workspace, and what is there only later.
+            ("/opt/bin/none", Presence::Perhaps),
+            ("/w/none", Presence::Perhaps),
+            ("/proc/self/root/bin/none", Presence::Perhaps),
+            ("/sbin/docker-init", Presence::Perhaps),
+            ("/bin/docker-init", Presence::Perhaps),
+        ] {
+            let found = files.presence(Path::new(file)).await.unwrap();
+            assert_eq!(found, expected, "{file}");
+        }
+    }
 
     fn files(search: &Search) -> Vec<&str> {
         search
@@ -249,7 +348,7 @@ mod tests {
     fn a_name_may_mean_several_files() {
         let search = |program| Search::new(program, "/bin:sub:", "/w", None);
         assert_eq!(files(&search("x")), ["/bin/x", "/w/sub/x", "/w/x"]);
-        assert_eq!(files(&search("./a/../x")), ["/w/x"]);
+        assert_eq!(files(&search("./a/../x")), ["/w/a/../x"]);
         assert_eq!(files(&search("/x")), ["/x"]);
         assert!(search("./x").before.is_empty(), "nothing is mounted");
     }
@@ -275,7 +374,8 @@ mod tests {
             ("./link", Some(Presence::Perhaps)),
             ("./link/none", Some(Presence::Perhaps)),
             ("/bin/text", None),
-            ("../text", None),
+            ("../text", Some(Presence::Perhaps)),
+            ("./link/../text", Some(Presence::Perhaps)),
         ] {
             let search = Search::new(program, "/bin", "/w", dir.path().to_str());
             let found = search.before.get(&search.files[0]).copied();

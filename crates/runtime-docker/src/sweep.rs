@@ -97,13 +97,13 @@ pub(crate) async fn sweep(client: &Client, scope: Scope) -> Result<PruneReport> 
 
 /// Removes a container, or waits for whoever does: what runs in it runs until it is gone.
 async fn remove(client: &Client, id: &str) -> Answer<Removal> {
-    let mut tries = 0;
+    let (mut underway, mut refused) = (0, 0);
     loop {
-        tries += 1;
         match client.remove(id).await {
-            Ok(Removal::Underway) if tries < UNDERWAY => {}
+            Ok(Removal::Underway) if underway < UNDERWAY => underway += 1,
             // It is only just starting or ending, or its files are in use for a moment.
-            Err(failure) if tries < REFUSED && failure.refusal().is_some() => {
+            Err(failure) if refused < REFUSED && failure.refusal().is_some() => {
+                refused += 1;
                 tracing::debug!(container = id, ?failure, "tried again");
             }
             done => return done,

@@ -21,8 +21,9 @@ use crate::tree::{Cookie, Spawned};
 
 /// The thread starts one process and then waits.
 const STACK: usize = 256 * 1024;
-/// How long a thread that is not needed any more is waited for. What takes longer is the start of a
-/// process from a file system that does not answer, which nothing can interrupt.
+/// How long a thread that is not needed any more is waited for. What takes longer is most often the
+/// start of a process from a file system that does not answer, which nothing can interrupt; until it
+/// does, the thread keeps copies of what the host had open.
 const ENDING: Duration = Duration::from_secs(1);
 
 /// What the thread needs to start the process. Descriptors by their numbers: the thread has a table
@@ -260,8 +261,8 @@ impl Drop for Thread {
         match (silence, self.handle.take()) {
             (RecvTimeoutError::Disconnected, Some(handle)) => drop(handle.join()),
             _ => tracing::warn!(
-                "a thread that starts a command is left behind: the program or its directory lies \
-                 on a file system that does not answer"
+                "a thread that starts a command does not end and is left behind: the program or its \
+                 directory may lie on a file system that does not answer"
             ),
         }
     }
@@ -271,6 +272,8 @@ impl Drop for Thread {
 mod tests {
     use std::os::fd::{AsRawFd, BorrowedFd};
 
+    use prx_runtime_core::{EXECUTION_ID_VARIABLE, ExecutionId, Owner};
+
     use rustix::io::{FdFlags, fcntl_getfd};
 
     use super::*;
@@ -278,6 +281,53 @@ mod tests {
     fn is_open(fd: RawFd) -> bool {
         // SAFETY: it is only looked at, and a number that is closed is an error.
         unsafe { fcntl_getfd(BorrowedFd::borrow_raw(fd)) }.is_ok()
+    }
+
+    /// The processes whose environment holds `mark`.
+    fn processes_with(mark: &str) -> Vec<std::path::PathBuf> {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let marked = |process: &std::path::PathBuf| {
+            std::fs::read(process.join("environ")).is_ok_and(|environment| {
+                environment
+                    .windows(mark.len())
+                    .any(|at| at == mark.as_bytes())
+            })
+        };
+        processes.map(|entry| entry.path()).filter(marked).collect()
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_ended() {
+        let nothing = [(); 3].map(|()| std::fs::File::open("/dev/null").unwrap());
+        let start = || {
+            let cookie = Cookie::new(ExecutionId::random().unwrap(), Owner::current());
+            let mark = cookie.value().to_owned();
+            let start = Start {
+                program: "/bin/sleep".into(),
+                name: "sleep".into(),
+                args: vec!["600".into()],
+                environment: vec![(EXECUTION_ID_VARIABLE.into(), mark.clone().into())],
+                working_dir: "/".into(),
+                inherited: Vec::new(),
+                on_thread: None,
+                streams: nothing.each_ref().map(AsRawFd::as_raw_fd),
+                cookie,
+                supervisors: 0,
+                with_launcher: false,
+            };
+            (Thread::start(start).unwrap(), mark)
+        };
+        let ((thread, outcome), mark) = start();
+        let spawned = outcome.blocking_recv().unwrap();
+        assert!(spawned.is_ok() && !processes_with(&mark).is_empty());
+        drop((spawned, thread));
+        let ((thread, outcome), unheard) = start();
+        drop(outcome);
+        drop(thread);
+        // What was killed needs a moment to be gone.
+        while !processes_with(&mark).is_empty() || !processes_with(&unheard).is_empty() {
+            std::thread::yield_now();
+        }
     }
 
     #[test]

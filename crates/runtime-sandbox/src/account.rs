@@ -16,6 +16,8 @@ const SHELLS: [&str; 7] = ["sh", "dash", "bash", "ash", "ksh", "mksh", "zsh"];
 /// Enough for an entry of nearly any account database, and for one of any.
 const ENTRY: usize = 4 * 1024;
 const MOST: usize = 16 << 20;
+/// How often a signal may interrupt it.
+const INTERRUPTIONS: u32 = 100;
 
 /// Whether firejail can start a command for the account of this process.
 pub(crate) fn check() -> Result<()> {
@@ -83,6 +85,7 @@ fn text_of(
     let mut text = vec![0; ENTRY];
     let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
     let mut found = std::ptr::null_mut();
+    let mut interrupted = 0;
     loop {
         // SAFETY: the entry and the text are as long as is said, and live longer than what points
         // there.
@@ -95,16 +98,16 @@ fn text_of(
                 &raw mut found,
             )
         };
-        let error = io::Error::from_raw_os_error(failed);
         match failed {
-            libc::EINTR => {}
+            0 => break,
+            libc::EINTR if interrupted < INTERRUPTIONS => interrupted += 1,
             libc::ERANGE if text.len() < MOST => text.resize(text.len() * 4, 0),
-            // The database was asked and did not answer.
-            libc::EAGAIN | libc::EIO | libc::ERANGE | libc::ETIMEDOUT => return Err(error),
-            _ if error::is_shortage(&error) => return Err(error),
-            // Of the others, systems disagree on which say that there is no such account, or that
-            // they know no such database.
-            _ => break,
+            // Systems disagree on which say that there is no such account.
+            libc::ENOENT | libc::ESRCH | libc::EBADF | libc::EPERM | libc::EINVAL => {
+                return Ok(None);
+            }
+            // Whoever was asked did not answer.
+            _ => return Err(io::Error::from_raw_os_error(failed)),
         }
     }
     if found.is_null() {

@@ -1,7 +1,7 @@
 //! Modules in memory: each is compiled and loaded once, and again when its file has changed.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -198,23 +198,15 @@ impl<E: WasmEngine> Modules<E> {
         let kind = ModuleKind::of(&source.bytes, &path)?;
         let key = Key::new(self.engine.name(), &self.fingerprint, kind, &source.bytes);
         let loaded = self.lock().loaded(&key);
+        // Kept until what was made is known, so that whoever comes next finds it.
+        let mut turn = None;
         let prepared = match loaded {
             Some(prepared) => prepared,
             None => {
                 let facts = inspect(&source.bytes, kind, &path)?;
                 facts.require_within(self.max_memory, &path)?;
-                let (module, compiled_in) = self
-                    .load_or_compile(&source.bytes, kind, &key)
-                    .map_err(|error| in_file(&path, error))?;
-                Arc::new(Prepared {
-                    module,
-                    kind,
-                    facts,
-                    entry: self.cache.as_ref().map(|cache| cache.path(&key)),
-                    compiled_in,
-                    path,
-                    key,
-                })
+                self.make(&source.bytes, kind, key, facts, &path, &mut turn)
+                    .map_err(|error| in_file(&path, error))?
             }
         };
         self.lock().remember(
@@ -223,35 +215,67 @@ impl<E: WasmEngine> Modules<E> {
             source.settled,
             Arc::clone(&prepared),
         );
+        drop(turn);
         Ok(prepared)
     }
 
-    fn load_or_compile(
+    /// Loads a module, compiled before or now: that takes a turn.
+    fn make(
         &self,
         bytes: &[u8],
         kind: ModuleKind,
-        key: &Key,
-    ) -> Result<(E::Module, Option<Duration>)> {
-        if let Some(module) = self.load_cached(kind, key)? {
-            return Ok((module, None));
-        }
-        let (artifact, compiled_in) = {
-            let _turn = compile::Turn::wait();
-            let begun = Instant::now();
-            (self.engine.compile(bytes, kind)?, begun.elapsed())
+        key: Key,
+        facts: Facts,
+        path: &Path,
+        turn: &mut Option<compile::Turn>,
+    ) -> Result<Arc<Prepared<E::Module>>> {
+        let mut compiled_in = None;
+        let module = match self.load_cached(kind, &key)? {
+            Some(module) => module,
+            None => {
+                *turn = Some(compile::Turn::wait());
+                // It may have been made meanwhile: under another name, or by another process.
+                if let Some(prepared) = self.lock().loaded(&key) {
+                    return Ok(prepared);
+                }
+                match self.load_cached(kind, &key)? {
+                    Some(module) => module,
+                    None => {
+                        let (module, duration) = self.compile(bytes, kind, &key)?;
+                        compiled_in = Some(duration);
+                        module
+                    }
+                }
+            }
         };
+        Ok(Arc::new(Prepared {
+            module,
+            kind,
+            facts,
+            entry: self.cache.as_ref().map(|cache| cache.path(&key)),
+            compiled_in,
+            path: path.to_owned(),
+            key,
+        }))
+    }
+
+    /// Compiles a module, keeps that, and loads it.
+    fn compile(&self, bytes: &[u8], kind: ModuleKind, key: &Key) -> Result<(E::Module, Duration)> {
+        let begun = Instant::now();
+        let artifact = self.engine.compile(bytes, kind)?;
+        let compiled_in = begun.elapsed();
         tracing::info!(size = bytes.len(), ?compiled_in, "compiled a module");
         if let Some(cache) = &self.cache {
             cache.put(key, &artifact);
             // Mapped from the file, it shares its memory with other processes.
             if let Some(module) = self.load_cached(kind, key)? {
-                return Ok((module, Some(compiled_in)));
+                return Ok((module, compiled_in));
             }
         }
         // SAFETY: `compile` of this very engine made it a moment ago, and nobody else has it.
         let module = unsafe { self.engine.load(Artifact::Bytes(&artifact), kind) };
         module
-            .map(|module| (module, Some(compiled_in)))
+            .map(|module| (module, compiled_in))
             .map_err(|error| match error {
                 LoadError::Module(error) => error,
                 // It was compiled a moment ago, so what is wrong with it is the module's own.
@@ -336,7 +360,7 @@ impl<M> State<M> {
 }
 
 /// The engine knows bytes; people know files.
-fn in_file(path: &std::path::Path, error: Error) -> Error {
+fn in_file(path: &Path, error: Error) -> Error {
     let hint = error.hint().map(str::to_owned);
     let wrapped = Error::new(error.kind(), format!("`{}` cannot be used", path.display()))
         .with_source(Error::from(SharedError::from(error).without_hint()));

@@ -26,7 +26,6 @@ mod plan;
 mod readme_commands;
 #[cfg(feature = "docker")]
 #[path = "../../../runtime-docker/tests/common/registry.rs"]
-#[expect(dead_code, reason = "what it was asked for is not looked at here")]
 mod registry;
 mod signals;
 #[path = "../../../runtime-native/tests/behaviour/sleeper.rs"]

@@ -204,8 +204,40 @@ fn settle(directory: &Path) -> Result<(PathBuf, Vec<Identity>), String> {
     let settled = fs::canonicalize(directory).map_err(|error| error.to_string())?;
     // A link may have been exchanged since.
     make_private(&settled)?;
-    let above = settled.ancestors().map(identity).collect::<io::Result<_>>();
-    Ok((settled, above.map_err(|error| error.to_string())?))
+    let above = || -> io::Result<Vec<_>> {
+        let mut above: Vec<_> = settled
+            .ancestors()
+            .map(identity)
+            .collect::<io::Result<_>>()?;
+        // Who may exchange a link decides where the next process looks.
+        for holder in holders_of_links(directory)? {
+            for directory in fs::canonicalize(holder)?.ancestors() {
+                above.push(identity(directory)?);
+            }
+        }
+        Ok(above)
+    };
+    let above = above().map_err(|error| error.to_string())?;
+    Ok((settled, above))
+}
+
+/// The directories in which the links lie that `path` leads through.
+fn holders_of_links(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut holders = Vec::new();
+    let mut ways = vec![std::path::absolute(path)?];
+    while let Some(way) = ways.pop() {
+        for step in way.ancestors() {
+            let Some(holder) = step.parent() else {
+                continue;
+            };
+            // The kernel follows no more.
+            if fs::symlink_metadata(step)?.is_symlink() && holders.len() < 40 {
+                holders.push(holder.to_owned());
+                ways.push(holder.join(fs::read_link(step)?));
+            }
+        }
+    }
+    Ok(holders)
 }
 
 #[cfg(unix)]

@@ -217,6 +217,12 @@ async fn a_link_on_the_way_to_it_is_followed_once() {
     place.config.runtime.wasm.cache_path = Some(config_path(&link.join("cache")));
     let runtime = common::engine(&place);
     runtime.compile("hello").await.unwrap();
+    // Nor may a guest have the link, by which the next process would find it.
+    let error = runtime
+        .run(place.request("hello", &["x"]))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error:?}");
     // As a guest would that may write in the workspace.
     fs::remove_file(&link).unwrap();
     fs::create_dir_all(link.join("cache")).unwrap();

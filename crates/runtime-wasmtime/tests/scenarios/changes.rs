@@ -75,6 +75,30 @@ async fn callers_at_once_compile_once() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn one_content_under_many_names_is_compiled_by_who_comes_first() {
+    let place = place().with_own_modules().without_cache();
+    let module = slow_to_compile();
+    let names: Vec<_> = (0..16).map(|number| format!("slow{number}")).collect();
+    for name in &names {
+        fs::write(place.modules().join(format!("{name}.wasm")), &module).unwrap();
+    }
+    let runtime = engine(&place);
+    let calls = names.into_iter().map(|name| {
+        let runtime = runtime.clone();
+        tokio::spawn(async move { runtime.compile(&name).await.unwrap().compiled_in.unwrap() })
+    });
+    let mut times = Vec::new();
+    for call in calls.collect::<Vec<_>>() {
+        times.push(call.await.unwrap());
+    }
+    times.sort_unstable();
+    times.dedup();
+    // As many as may compile at the same time.
+    let most = std::thread::available_parallelism().map_or(2, |cpus| cpus.get().max(2));
+    assert!(times.len() <= most, "{times:?}");
+}
+
 #[tokio::test]
 async fn a_caller_that_goes_does_not_stop_the_others() {
     let place = place().with_own_modules();
