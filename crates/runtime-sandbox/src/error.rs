@@ -2,7 +2,7 @@
 
 use std::io;
 
-use prx_runtime_core::ErrorKind;
+use prx_runtime_core::{Error, ErrorKind};
 
 /// Whether there is nothing at a path.
 pub(crate) fn is_missing(error: &io::Error) -> bool {
@@ -44,4 +44,12 @@ pub(crate) fn remedy(error: &io::Error) -> &'static str {
     } else {
         "the file system on which it lies has to answer before a command can be confined"
     }
+}
+
+/// That something cannot be looked at which has to be before a command can be confined.
+pub(crate) fn unseen(what: String, error: io::Error) -> Error {
+    let hint = remedy(&error);
+    Error::new(kind(&error), what)
+        .with_source(error)
+        .with_hint(hint)
 }

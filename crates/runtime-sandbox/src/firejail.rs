@@ -281,16 +281,11 @@ fn unreadable(path: &Path, error: std::io::Error) -> Error {
 }
 
 fn unwalked(path: &Path, error: std::io::Error) -> Error {
-    let hint = error::remedy(&error);
-    Error::new(
-        error::kind(&error),
-        format!(
-            "`{}`, which firejail is to keep from being written, cannot be looked at",
-            path.display()
-        ),
+    let path = path.display();
+    error::unseen(
+        format!("`{path}`, which firejail is to keep from being written, cannot be looked at"),
+        error,
     )
-    .with_source(error)
-    .with_hint(hint)
 }
 
 /// The names of the namespaces of this process of which the launcher must have others.

@@ -274,16 +274,11 @@ fn grant(path: &Path, access: Access) -> Result<Option<Grant>> {
 
 /// What lies at `path` cannot be given.
 fn unseen(path: &Path, error: io::Error) -> Error {
-    let hint = error::remedy(&error);
-    Error::new(
-        error::kind(&error),
-        format!(
-            "`{}`, for which Landlock has a rule, cannot be looked at",
-            path.display()
-        ),
+    let path = path.display();
+    error::unseen(
+        format!("`{path}`, for which Landlock has a rule, cannot be looked at"),
+        error,
     )
-    .with_source(error)
-    .with_hint(hint)
 }
 
 fn failed(error: ::landlock::RulesetError) -> Error {

@@ -105,8 +105,8 @@ impl<E: WasmEngine> Modules<E> {
             Some(preopen) => Err(Error::new(
                 ErrorKind::Refused,
                 format!(
-                    "the guest may write in `{}`, and so in `{}`, whose compiled modules are \
-                     executed as they are",
+                    "the guest may write in `{}`, and so put modules of its own in the place of those in \
+                     `{}`, which are executed as they are",
                     preopen.host.display(),
                     cache.directory().display()
                 ),
